@@ -210,7 +210,7 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 	if (!t->dir || (has_part(t, "samples", &st) && st.st_size) || !strcmp(c->name, "info"))
 		return;
 	str_shell(quoted, sizeof(quoted), t->dir);
-	if (has_part(t, "pages", &st))
+	if (has_part(t, "pages", &st) && strcmp(c->name, "view") != 0)
 		fprintf(stderr,
 			"kron %s: no calls, but references to pages were counted: `kron pages "
 			"--from %s`\n",

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,18 @@ int cmd_parse(const struct opt_command *c, int argc, char **argv, int *status)
 	*status = cmd_fail(c, c->usage_status ? c->usage_status : CMD_USAGE,
 			   "%s (`kron %s --help` shows the usage)", err.msg, c->name);
 	return 0;
+}
+
+bool cmd_names_folder(const char *name)
+{
+	static const char suffix[] = ".data";
+	const size_t n = strlen(name);
+	struct stat st;
+
+	if (!stat(name, &st))
+		return S_ISDIR(st.st_mode);
+	return (n && name[n - 1] == '/') ||
+	       (n >= strlen(suffix) && !strcmp(name + n - strlen(suffix), suffix));
 }
 
 int cmd_temp_folder(struct temp *t, const struct opt_command *c, struct err *err)

@@ -66,6 +66,9 @@ int cmd_finish(const struct opt_command *c, int status);
  */
 int cmd_temp_folder(struct temp *t, const struct opt_command *c, struct err *err);
 
+/* -o DIR, and not -o FILE: it is there, or its name ends with / or .data. */
+bool cmd_names_folder(const char *name);
+
 /*
  * Send stdout through $KRON_PAGER or $PAGER (default `less -FRSX`, when there is one) if it is a
  * terminal and want is set.  cmd_finish waits for the pager.

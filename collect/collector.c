@@ -91,6 +91,7 @@ static int open_bus(struct collector *c, struct err *err)
 		if (c->opt.pages.unit == UINT32_MAX)
 			return err_set(err, EINVAL,
 				       "pages and lines cannot be counted in one recording");
+		c->opt.pages.start_ns = c->start.mono_ns;
 		code = pages_open(&c->drain.pages, &c->opt.pages, c->seg.window.base, c->seg.fd,
 				  err);
 		c->server.pages = c->drain.pages;

@@ -366,6 +366,19 @@ static void add_tasks(struct join *j, struct joined *node, uint32_t at)
 	}
 }
 
+uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid)
+{
+	const struct trace *part = trace_part(t, node);
+	const struct trace_proc *p = trace_proc_of(part, uid);
+
+	if (!p || !trace_nodes(t))
+		return p ? uid : 0;
+	for (size_t i = 0; i < t->nprocs; i++)
+		if (t->procs[i].node == node)
+			return t->procs[i].uid + (uint32_t)(p - part->procs);
+	return 0;
+}
+
 static void add_chunks(struct trace *whole, const struct joined *node, uint32_t at)
 {
 	struct trace_priv *p = priv_of(whole);

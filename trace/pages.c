@@ -324,6 +324,13 @@ const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uin
 	return found;
 }
 
+const char *trace_mapping_name(const struct trace_mapping *m)
+{
+	if (!m)
+		return "(not mapped when kron looked)";
+	return *m->name ? m->name : "(anonymous memory)";
+}
+
 int trace_pages_home(const struct trace_pages *p, uint32_t uid, uint64_t address)
 {
 	size_t lo = 0, hi = p->homes.n;

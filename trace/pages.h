@@ -58,7 +58,7 @@ struct trace_page_move {
 struct trace_mapping {
 	uint32_t pid;
 	uint64_t start, end, offset; /* offset: of start, in the file */
-	char *name;                  /* as /proc/PID/maps has it; "" */
+	char *name;                  /* as /proc/PID/maps has it; "": nobody gave it one */
 };
 
 struct trace_pages {
@@ -83,6 +83,8 @@ void trace_pages_free(struct trace_pages *p);
 /* The mapping that holds the address, the one noted last; NULL: none is known. */
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t pid,
 						uint64_t address);
+/* For people, of none as well. */
+const char *trace_mapping_name(const struct trace_mapping *m);
 /* TRACE_NODE_UNKNOWN: the page was never seen. */
 int trace_pages_home(const struct trace_pages *p, uint32_t uid, uint64_t address);
 

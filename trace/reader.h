@@ -204,6 +204,8 @@ static inline uint64_t trace_part_time(const struct trace *t, uint32_t node, uin
 {
 	return trace_nodes(t) ? trace_node_time(t, node, tsc) : tsc;
 }
+/* What a process of a part is called in the whole; 0: there is none. */
+uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid);
 /* A thread's or process' number, unique across the nodes: by itself where there is one. */
 #define TRACE_TASK_BITS 22
 #define TRACE_TASK_MASK 0x003fffffu

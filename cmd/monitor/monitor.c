@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,21 +150,9 @@ static bool take_time(const char *text, uint64_t least, uint64_t *ns)
 	return !text || (duration_parse(text, ns) && *ns >= least);
 }
 
-static bool is_dir_name(const char *name)
-{
-	static const char suffix[] = ".data";
-	const size_t n = strlen(name);
-	struct stat st;
-
-	if (!stat(name, &st))
-		return S_ISDIR(st.st_mode);
-	return (n && name[n - 1] == '/') ||
-	       (n >= strlen(suffix) && !strcmp(name + n - strlen(suffix), suffix));
-}
-
 static int take_output(struct err *err)
 {
-	if (!path || !is_dir_name(path))
+	if (!path || !cmd_names_folder(path))
 		return 0;
 	if (save_dir)
 		return err_set(err, EINVAL, "-o %s and --save %s: one directory, not two", path,

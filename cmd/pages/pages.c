@@ -29,6 +29,7 @@ static struct opt_list functions, libraries;
 static struct pages_options pages;
 static int width = -1;
 static const char *output, *every, *migrate, *from;
+static const char *kept; /* the trace that -o names */
 static bool quiet, lines;
 
 static const struct opt options[] = {
@@ -38,7 +39,11 @@ static const struct opt options[] = {
 	 "Count those of the program or library whose file name or path matches GLOB only. May be "
 	 "repeated. Default: the program and all of its libraries.",
 	 0, 0},
-	{'o', "output", OPT_STR, &output, "FILE", "Write to FILE, not to standard output.", 0, 0},
+	{'o', "output", OPT_STR, &output, "FILE|DIR",
+	 "Write to FILE, not to standard output. A DIR, which is there or whose name ends with / or "
+	 ".data: keep the counts there as a trace, which kron pages --from, view and export show, "
+	 "and print nothing.",
+	 0, 0},
 	{0, "json", OPT_FLAG, &pages.json, NULL,
 	 "Print a JSON array of objects with address, size, node, reads, writes, pid, mapping and "
 	 "variables; with --every one of steps.",
@@ -138,6 +143,7 @@ static int report(const char *dir)
 		return cmd_fail(&command, OWN_FAILURE, "nothing was counted");
 	}
 	say_notes(t, &counted);
+	pages.steps |= from && counted.looks.n && !pages.json;
 	if (pages.width && counted.unit != TRACE_PAGE_SIZE)
 		fputs("kron: --width: refcnt(5) has counters of pages, not of lines\n", stderr);
 	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_new()};
@@ -159,12 +165,35 @@ static int fail_unwritten(const char *why)
 			folder.path, why);
 }
 
+static int keep(const char *dir)
+{
+	struct trace_pages counted;
+	struct trace *t;
+	struct err err;
+
+	if (trace_open(&t, dir, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	if (!trace_pages_read(&counted, dir, &err)) {
+		say_notes(t, &counted);
+		trace_pages_free(&counted);
+	}
+	if (!quiet)
+		fprintf(stderr,
+			"kron: `kron pages --from %s` and `kron view %s` show what was counted\n",
+			dir, dir);
+	trace_close(t);
+	return 0;
+}
+
 /* What comes after it may be a signal that ends us as it ended the program. */
 static int show(struct collector *c, const struct collector_summary *s)
 {
 	int code;
 
 	(void)c;
+	if (kept)
+		return s->error.msg[0] ? cmd_fail(&command, OWN_FAILURE, "%s", s->error.msg)
+				       : keep(kept);
 	code = s->error.msg[0] ? fail_unwritten(s->error.msg) : report(counting.dir);
 	if (is_begun)
 		output_drop(&out);
@@ -175,7 +204,7 @@ static int show(struct collector *c, const struct collector_summary *s)
 
 static int run(char **argv)
 {
-	char *dir = xasprintf("%s/trace", folder.path);
+	char *dir = kept ? xstrdup(kept) : xasprintf("%s/trace", folder.path);
 	int status;
 
 	counting.command = &command;
@@ -229,6 +258,13 @@ static const char *take_options(void)
 	if (from && (every || migrate || lines || functions.n || libraries.n))
 		return "--from shows what was recorded: --every, --migrate, --lines, -F and -L belong "
 		       "to a command";
+	if (output && cmd_names_folder(output)) {
+		if (from || pages.json || pages.limit || pages.sharing || width >= 0)
+			return "-o DIR keeps the counts as a trace: --from, --json, -n, --sharing and --width "
+			       "belong to a report of it, kron pages --from DIR";
+		kept = output;
+		output = NULL;
+	}
 	if (pages.width && lines)
 		return "--width: refcnt(5) has counters of pages, not of lines";
 	pages.steps = every;
@@ -271,7 +307,7 @@ int cmd_pages(int argc, char **argv)
 		return cmd_fail(
 			&command, OWN_FAILURE,
 			"no command given; usage: kron pages [OPTION]... [--] CMD [ARG]...");
-	if (cmd_temp_folder(&folder, &command, &err))
+	if (!kept && cmd_temp_folder(&folder, &command, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (output && output_begin(&out, output, OUTPUT_STREAM, &err)) {
 		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

@@ -48,11 +48,11 @@ int pages_open(struct pages **out, const struct pages_setup *setup, uint8_t *win
 	p->out.unit = setup->unit;
 	p->out.nodes = p->nodes.n;
 	p->out.is_test = p->nodes.is_test;
-	p->start_ns = clock_ns(CLOCK_MONOTONIC);
+	p->start_ns = setup->start_ns;
 	p->every_ns = setup->every_ns;
 	if (!p->every_ns && (pages_have_nodes(p) || setup->migrate.on))
 		p->every_ns = NODES_EVERY_NS;
-	p->next_ns = p->start_ns + p->every_ns;
+	p->next_ns = clock_ns(CLOCK_MONOTONIC) + p->every_ns;
 	pthread_mutex_init(&p->held, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	*out = p;

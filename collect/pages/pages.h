@@ -35,6 +35,7 @@ struct pages_thresholds {
 
 struct pages_setup {
 	uint32_t unit;     /* TRACE_PAGE_SIZE or TRACE_LINE_SIZE */
+	uint64_t start_ns; /* of the recording, CLOCK_MONOTONIC */
 	uint64_t every_ns; /* how long a step is; 0: none are kept */
 	struct pages_thresholds migrate;
 	/* An access counts where it begins, and not for each line that it touches. */

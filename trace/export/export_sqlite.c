@@ -23,6 +23,7 @@
 #include "trace/analysis/calltree.h"
 #include "trace/export/export.h"
 #include "trace/export/export_nest.h"
+#include "trace/export/export_sqlite_pages.h"
 #include "trace/export/export_sqlite_schema.h"
 #include "trace/export/export_switches.h"
 #include "trace/text.h"
@@ -303,8 +304,10 @@ static void put_trace(struct database *d)
 					 -1, &s, NULL)))
 		return;
 	sqlite3_bind_double(s, 1, (double)trace_ns(t, 1ull << 40) / (double)(1ull << 40));
-	sqlite3_bind_int64(s, 2, tick_of(t, d->first));
-	sqlite3_bind_int64(s, 3, tick_of(t, d->last));
+	if (d->sample) {
+		sqlite3_bind_int64(s, 2, tick_of(t, d->first));
+		sqlite3_bind_int64(s, 3, tick_of(t, d->last));
+	}
 	sqlite3_bind_int64(s, 4, d->sample);
 	sqlite3_bind_int64(s, 5, (int64_t)t->lost);
 	sqlite3_bind_int64(s, 6, (int64_t)t->cut_off);
@@ -640,6 +643,8 @@ static void put_one(struct database *d, const struct trace *t)
 	put_samples(d);
 	put_nodes(d);
 	put_trace(d);
+	if (!d->error)
+		check(d, export_sqlite_pages(d->db, d->trace_id, t));
 	for (int i = 0; i < NTABLES; i++) {
 		sqlite3_finalize(d->insert[i]);
 		d->insert[i] = NULL;
@@ -668,11 +673,13 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 		 SCHEMA_APPLICATION, SCHEMA_VERSION);
 	run(d, head);
 	run(d, schema_tables);
+	run(d, export_sqlite_pages_tables);
 	for (size_t i = 0; i < n && !d->error; i++)
 		put_one(d, traces[i]);
 	run(d, schema_indexes);
 	run(d, schema_views);
 	run(d, schema_switch_views);
+	run(d, export_sqlite_pages_views);
 	if (!d->error)
 		put_statistics(d);
 	run(d, "COMMIT");

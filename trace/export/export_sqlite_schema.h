@@ -8,6 +8,7 @@
  *                                            ◄── orphan (an exit without an entry)
  *                                            ◄── loss, migration (records of the runtime)
  *   thread ◄── switch (every context switch, by time), off (when a thread was off the CPUs)
+ *   process ◄── page and what belongs to it: export_sqlite_pages.h
  *
  * The key of every table begins with trace_id, that of a sample's tables goes on with
  * sample_id.  Times are ticks of the trace's clock since its start; trace.tick_ns makes
@@ -17,7 +18,7 @@
 #define TRACE_EXPORT_SQLITE_SCHEMA_H
 
 #define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
-#define SCHEMA_VERSION 4
+#define SCHEMA_VERSION 5
 
 /* Numbers of sample.type */
 enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };

@@ -51,13 +51,6 @@ static const struct trace_mapping *neighbour(const struct trace_pages *p, uint32
 	return below;
 }
 
-const char *report_pages_name(const struct trace_mapping *m)
-{
-	if (!m)
-		return "(not mapped when kron looked)";
-	return *m->name ? m->name : "(anonymous memory)";
-}
-
 /* The data of a module that lies in anonymous memory after its file's pages. */
 static const char *module_before(const struct report *rep, const struct range *r)
 {
@@ -161,7 +154,7 @@ static int by_mapping(const void *a, const void *b)
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
-	order = strcmp(report_pages_name(x->mapping), report_pages_name(y->mapping));
+	order = strcmp(trace_mapping_name(x->mapping), trace_mapping_name(y->mapping));
 	if (order)
 		return order;
 	return x->start < y->start ? -1 : x->start > y->start;
@@ -180,7 +173,7 @@ static void take_mappings(struct report *rep)
 		struct range *last = rep->mappings.n ? &rep->mappings.v[rep->mappings.n - 1] : NULL;
 
 		if (last && last->pid == r->pid &&
-		    !strcmp(report_pages_name(last->mapping), report_pages_name(r->mapping)))
+		    !strcmp(trace_mapping_name(last->mapping), trace_mapping_name(r->mapping)))
 			add(last, r);
 		else
 			*vec_push(&rep->mappings) = *r;
@@ -266,7 +259,7 @@ static void put_range(const struct report *rep, FILE *f, const struct range *r, 
 	if (rep->many)
 		fprintf(f, " %7" PRIu32, r->pid);
 	fputc(' ', f);
-	text_put(f, report_pages_name(r->mapping));
+	text_put(f, trace_mapping_name(r->mapping));
 	if (module) {
 		fputs(", after ", f);
 		text_put(f, module);

@@ -36,8 +36,6 @@ struct report {
 /* "pages", or "lines". */
 const char *report_pages_units(const struct report *rep);
 uint32_t report_pages_pid(const struct report *rep, uint32_t uid);
-/* "" is what nobody gave a name, and what was mapped and gone before anybody looked. */
-const char *report_pages_name(const struct trace_mapping *m);
 void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes);
 
 void report_pages_steps(const struct report *rep, FILE *f);

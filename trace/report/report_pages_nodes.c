@@ -192,7 +192,7 @@ static void put_placement(const struct report *rep, FILE *f, const stretches *v)
 		if (rep->many)
 			fprintf(f, " %7" PRIu32, s->r.pid);
 		fputc(' ', f);
-		text_put(f, report_pages_name(s->r.mapping));
+		text_put(f, trace_mapping_name(s->r.mapping));
 		fputc('\n', f);
 	}
 	if (v->n > limit)

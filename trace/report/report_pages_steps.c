@@ -140,7 +140,7 @@ static void put_picture(const struct report *rep, FILE *f, const struct trace_pa
 		for (unsigned k = 0; k < pic.columns; k++)
 			fputc(shade(pic.cells[i * COLUMNS + k], pic.most), f);
 		fputs("| ", f);
-		text_put(f, str_base_name(report_pages_name(m)));
+		text_put(f, str_base_name(trace_mapping_name(m)));
 		fputc('\n', f);
 	}
 	xfree(pic.cells);

@@ -89,7 +89,7 @@ function leftOut() {
 
 // ---- tabs ----
 
-const pictures = [timeline, flame, usage, ...data.counters.length ? [counters] : [], histogram, causality, viewer, about];
+const pictures = [timeline, flame, usage, ...data.counters.length ? [counters] : [], ...data.memory.length ? [memory] : [], histogram, causality, viewer, about];
 const sections = new Map();
 let current = null;
 
@@ -98,6 +98,7 @@ const EMPTY_WORDS = {
 	flame: "No call was recorded: the trace has no entries of functions.",
 	usage: "There is no sample in this trace, so nobody was seen on any CPU.",
 	counters: "No interval of kron monitor lies in this piece of the trace.",
+	memory: "No reference to memory was counted in this piece of the trace.",
 	histograms: "No call ended in this trace and no interval.info was given, so there is no interval to count.",
 	samples: "There is no sample in this trace.",
 };
@@ -138,7 +139,7 @@ function makeHead() {
 	document.title = `${program} - kron view`;
 	document.getElementById("title").replaceChildren(el("b", {}, "kron view"), program);
 	const intervals = data.counters.reduce((n, m) => n + m.intervals, 0);
-	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, ...intervals ? [`${thousands(intervals)} intervals of counters`] : [], `${thousands(data.view_samples - data.view_records)} samples`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
+	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, ...intervals ? [`${thousands(intervals)} intervals of counters`] : [], ...data.memory.map(m => `${thousands(m.pages)} ${m.unit === 64 ? "lines" : "pages"} of memory`), `${thousands(data.view_samples - data.view_records)} samples`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
 		`${new Set(threads.map(t => t.process)).size} process${new Set(threads.map(t => t.process)).size === 1 ? "" : "es"}`, `${threads.length} thread${threads.length === 1 ? "" : "s"}`, `${cpus.length} CPU${cpus.length === 1 ? "" : "s"} seen`];
 	if (s.hostname)
 		facts.push(`on ${s.hostname}`);
@@ -256,5 +257,5 @@ window.addEventListener("beforeprint", beforePrint);
 window.addEventListener("afterprint", afterPrint);
 window.addEventListener("hashchange", () => show(location.hash.slice(1)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(current.id));
-show(location.hash.slice(1) || (isEmpty && data.counters.length ? "counters" : "timeline"));
+show(location.hash.slice(1) || (!isEmpty ? "timeline" : data.counters.length ? "counters" : data.memory.length ? "memory" : "timeline"));
 document.documentElement.dataset.ready = "1";

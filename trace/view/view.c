@@ -31,6 +31,14 @@ int64_t view_ns(const struct view *v, uint64_t tsc)
 
 /* ---- what is there, and what of it is shown ---- */
 
+void view_widen(struct view *v, uint64_t first, uint64_t last)
+{
+	if (!v->trace_last || first < v->trace_first)
+		v->trace_first = first;
+	if (last > v->trace_last)
+		v->trace_last = last;
+}
+
 static void look_at_lane(struct view *v, size_t lane, uint64_t from, uint64_t to)
 {
 	struct view_lane *l = &v->lanes[lane];
@@ -57,10 +65,7 @@ static void look_at_lane(struct view *v, size_t lane, uint64_t from, uint64_t to
 	if (!any)
 		return;
 	l->last = trace_lane_end(v->t, (uint32_t)lane, l->last);
-	if (!v->trace_last || l->first < v->trace_first)
-		v->trace_first = l->first;
-	if (l->last > v->trace_last)
-		v->trace_last = l->last;
+	view_widen(v, l->first, l->last);
 	v->samples += l->samples;
 }
 
@@ -81,9 +86,10 @@ static int look(struct view *v, struct err *err)
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		look_at_lane(v, lane, from, to);
 	view_monitor_look(v);
+	view_memory_look(v);
 	v->from = from > v->trace_first ? from : v->trace_first;
 	v->to = to < v->trace_last ? to : v->trace_last;
-	if ((v->trace_samples || v->monitored) && v->from > v->to)
+	if ((v->trace_samples || v->monitored || v->any_memory) && v->from > v->to)
 		return err_set(err, ENODATA,
 			       "nothing was recorded then: the samples lie between %.9f s and "
 			       "%.9f s after the start of the trace",
@@ -316,6 +322,7 @@ static void put_data(struct view *v, struct view_intervals *intervals)
 	view_calls(v);
 	put_counts(v);
 	view_monitor_put(v);
+	view_memory_put(v);
 	view_sleeps_put(v);
 	view_put_functions(v);
 	view_put_tree(v);
@@ -358,6 +365,7 @@ int report_view(const struct trace *t, const struct view_options *o, FILE *out, 
 	for (size_t i = 0; i < t->nlanes; i++)
 		view_rows_free(&v.lanes[i].rows);
 	track_plans_close(v.plans);
+	view_memory_free(&v);
 	xfree(v.lanes);
 	xfree(v.order);
 	return ret;

@@ -11,6 +11,7 @@
 #include "trace/analysis/pairs.h"
 #include "trace/analysis/profile.h"
 #include "trace/analysis/tracks.h"
+#include "trace/pages.h"
 #include "trace/view/view.h"
 
 /* ---- bytes on their way into the page (view_put.c) ---- */
@@ -150,8 +151,10 @@ struct view {
 	uint64_t from, to;                /* TSC: what is shown */
 	uint64_t trace_first, trace_last; /* what there is */
 	uint64_t monitored;               /* intervals of counters that the trace has */
-	uint64_t samples, trace_samples;  /* shown, and all; with special records */
-	uint64_t records, trace_records;  /* of those, the special records */
+	struct trace_pages *memory;       /* references to memory, of each part of the trace */
+	bool any_memory;
+	uint64_t samples, trace_samples; /* shown, and all; with special records */
+	uint64_t records, trace_records; /* of those, the special records */
 	uint64_t bin_ticks;
 	struct view_budget budget;
 	struct view_lane *lanes;
@@ -180,6 +183,8 @@ static inline bool view_holds(const struct view *v, uint64_t tsc)
 }
 /* Nanoseconds from the start of the trace; may be negative in a damaged one. */
 int64_t view_ns(const struct view *v, uint64_t tsc);
+/* The trace has something from then on, until then. */
+void view_widen(struct view *v, uint64_t first, uint64_t last);
 
 /* view_calls.c: the lanes one after another.  Writes "threads"; the rest follows. */
 void view_calls(struct view *v);
@@ -195,6 +200,11 @@ unsigned view_detail_bucket(uint64_t ticks);
 /* Their first and last moment widen what the trace has. */
 void view_monitor_look(struct view *v);
 void view_monitor_put(struct view *v); /* "counters" */
+
+/* view_memory.c: references to memory by address and time; view_memory_look() reads what there is, and widens likewise. */
+void view_memory_look(struct view *v);
+void view_memory_put(struct view *v); /* "memory" */
+void view_memory_free(struct view *v);
 
 /* ---- functions that slept (view_sleeps.c) ---- */
 

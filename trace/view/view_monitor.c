@@ -23,14 +23,6 @@ static uint64_t tsc_of(const struct trace *t, uint32_t i, uint64_t ns)
 	return trace_part_time(t, i, tsc);
 }
 
-static void widen(struct view *v, uint64_t first, uint64_t last)
-{
-	if (!v->trace_last || first < v->trace_first)
-		v->trace_first = first;
-	if (last > v->trace_last)
-		v->trace_last = last;
-}
-
 void view_monitor_look(struct view *v)
 {
 	struct monitor_row row;
@@ -40,7 +32,7 @@ void view_monitor_look(struct view *v)
 		if (!monitored_open(&m, trace_part(v->t, i)))
 			continue;
 		while (monitored_next(&m, &row))
-			widen(v, tsc_of(v->t, i, row.from_ns), tsc_of(v->t, i, row.to_ns));
+			view_widen(v, tsc_of(v->t, i, row.from_ns), tsc_of(v->t, i, row.to_ns));
 		v->monitored += m.sum.intervals;
 		monitored_close(&m);
 	}

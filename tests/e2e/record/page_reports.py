@@ -3,6 +3,7 @@
 """kron pages: lines, steps over time, nodes and migration, against what a program's assembly says."""
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -164,6 +165,50 @@ def from_record():
     tap.need("nosuch" in r.stderr, r)
 
 
+def tables(traces):
+    """of a database, as sqlite3 reads them: pages, and the sum of their steps"""
+    kron("export", "-f", "sqlite", "-o", "db", *traces)
+    db = sqlite3.connect("db")
+    tap.need(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)] and not db.execute("PRAGMA foreign_key_check").fetchall(), "damaged")
+    pages = {(pid, int(address, 16)): rest for pid, address, *rest in
+             db.execute("SELECT pid, address, mapping, reads, writes, threads, writers FROM pages")}
+    steps = {(pid, int(address, 16)): rest for pid, address, *rest in
+             db.execute("SELECT pid, address, sum(reads), sum(writes) FROM page_steps GROUP BY pid, address")}
+    looks = db.execute("SELECT start_ns, stop_ns FROM page_steps GROUP BY look_id ORDER BY look_id").fetchall()
+    db.close()
+    return pages, steps, looks
+
+
+def kept():
+    """-o DIR/ keeps the counts: reports of them, and tables of a database"""
+    build()
+    r = kron("pages", "--every", "10ms", "-L", "program", "-o", "kept/", "--", "./program", "phases", "50")
+    tap.need(not r.stdout and "kron pages --from kept/" in r.stderr, r)
+    text = kron("pages", "--from", "kept").stdout
+    tap.need("Working set over time" in text and "Ranges" in text, text)
+    kron("pages", "--json", "-o", "rows", "--from", "kept")
+    with open("rows") as f:
+        rows = {(r["pid"], int(r["address"], 16)): r for r in json.load(f)}
+    pages, steps, looks = tables(["kept"])
+    tap.need({k: [r["mapping"] or "(anonymous memory)", r["reads"], r["writes"]] for k, r in rows.items()} == {k: v[:3] for k, v in pages.items()}, pages)
+    tap.need({k: v[1:3] for k, v in pages.items()} == steps, steps)
+    tap.need(all(v[3:] == [1, int(v[2] > 0)] for v in pages.values()), pages)
+    tap.need(all(a < b for a, b in looks) and all(x[1] <= y[0] for x, y in zip(looks, looks[1:])), looks)
+    mine = {(k[1] - M) // 4096: v[1:3] for k, v in pages.items() if 0 <= k[1] - M < 80 * 4096}
+    tap.need(mine == {**{i: [105, 10] for i in range(16)}, **{i: [7, 1000] for i in range(16, 48)}}, mine)
+    # of two nodes in one: each has processes and steps of its own
+    for n in "1", "2":
+        kron("record", "-q", "-o", f"node{n}", "--node", n, "-p", "program:*%accesses pages", "--", "./program", "phases", "0")
+    both, _, _ = tables(["node1", "node2"])
+    one, _, _ = tables(["node1"])
+    tap.need(len({k[0] for k in both}) == 2 and one.items() <= both.items(), (one, both))
+    for args in (["--json"], ["-n", "3"], ["--sharing"], ["--width", "11"]):
+        r = kron("pages", *args, "-o", "kept/", "--", "./program", status=125)
+        tap.need(r.stderr.count("\n") == 1 and "--from DIR" in r.stderr, r.stderr)
+    r = kron("pages", "--from", "kept", "-o", "kept/", status=125)
+    tap.need(r.stderr.count("\n") == 1, r.stderr)
+
+
 def options():
     """what cannot be, in one sentence"""
     for args in (["--every", "1us"], ["--every", "x"], ["--migrate", "0"], ["--migrate", "1,"], ["--migrate", "-1"],
@@ -182,4 +227,5 @@ with tap.Suite("page_reports") as s:
     s.case("placement and migration", placement)
     s.case("one user", one_user)
     s.case("what kron record has counted", from_record)
+    s.case("counts that are kept", kept)
     s.case("options", options)

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view_memory.c - references to memory by address and time, as page reference counters have them.
+ *
+ *   rows     pages (or lines) that were touched, lowest first; those of a row are of one process and one mapping
+ *   columns  the steps between two looks; all of the recording where nobody looked
+ *
+ * Where they are more than there is room for, some that follow one another become one.  Sums stay exact.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "trace/pages.h"
+#include "trace/view/view_impl.h"
+
+struct memory {
+	struct view *v;
+	uint32_t part;
+	const struct trace_pages *p;
+	uint64_t first, looks;             /* of p->looks: those that the view has a piece of */
+	VEC(struct trace_page_step) steps; /* of these looks; by process, address and look */
+	uint64_t pages, segments;          /* how many; of one process and mapping each */
+	uint64_t per, each;                /* pages in a row, looks in a column */
+	uint64_t columns;
+	uint64_t *reads, *writes; /* of the row at work, by column */
+	VEC(const char *) names;  /* of mappings */
+	struct view_bytes cells;
+};
+
+/* ---- time ---- */
+
+static uint64_t tsc_of(const struct view *v, uint32_t part, uint64_t ns)
+{
+	const struct trace *t = trace_part(v->t, part);
+	const double ticks = (double)ns * t->tsc_hz / 1e9;
+
+	return trace_part_time(v->t, part, t->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18));
+}
+
+/* When a look ended what it shows, and the one before it. */
+static uint64_t look_end(const struct view *v, uint32_t part, const struct trace_pages *p,
+			 uint64_t i)
+{
+	const struct trace *t = trace_part(v->t, part);
+
+	if (p->looks.n)
+		return tsc_of(v, part, p->looks.v[i]);
+	return t->end_tsc ? trace_part_time(v->t, part, t->end_tsc) : v->trace_last;
+}
+
+static uint64_t look_start(const struct view *v, uint32_t part, const struct trace_pages *p,
+			   uint64_t i)
+{
+	return p->looks.n && i ? look_end(v, part, p, i - 1) : tsc_of(v, part, 0);
+}
+
+static uint64_t looks_of(const struct trace_pages *p)
+{
+	return p->looks.n ? p->looks.n : p->v.n != 0;
+}
+
+/* ---- what there is ---- */
+
+void view_memory_look(struct view *v)
+{
+	struct err err;
+
+	v->memory = xcalloc(trace_parts(v->t), sizeof(*v->memory));
+	for (uint32_t i = 0; i < trace_parts(v->t); i++) {
+		struct trace_pages *p = &v->memory[i];
+
+		if (trace_pages_read(p, trace_part(v->t, i)->dir, &err) || !looks_of(p))
+			continue;
+		v->any_memory = true;
+		view_widen(v, look_start(v, i, p, 0), look_end(v, i, p, looks_of(p) - 1));
+	}
+}
+
+void view_memory_free(struct view *v)
+{
+	for (uint32_t i = 0; v->memory && i < trace_parts(v->t); i++)
+		trace_pages_free(&v->memory[i]);
+	xfree(v->memory);
+}
+
+/* ---- what of it is shown ---- */
+
+static void choose_looks(struct memory *m)
+{
+	const uint64_t all = looks_of(m->p);
+
+	while (m->first < all && look_end(m->v, m->part, m->p, m->first) < m->v->from)
+		m->first++;
+	while (m->first + m->looks < all &&
+	       look_start(m->v, m->part, m->p, m->first + m->looks) <= m->v->to)
+		m->looks++;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct trace_page_step *x = a, *y = b;
+
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->look < y->look ? -1 : x->look > y->look;
+}
+
+static void take_steps(struct memory *m)
+{
+	for (size_t i = 0; m->p->looks.n && i < m->p->steps.n; i++) {
+		const struct trace_page_step *s = &m->p->steps.v[i];
+
+		if (s->look >= m->first && s->look - m->first < m->looks)
+			*vec_push(&m->steps) = *s;
+	}
+	for (size_t i = 0; !m->p->looks.n && m->looks && i < m->p->v.n; i++) {
+		const struct trace_page *p = &m->p->v.v[i];
+
+		*vec_push(&m->steps) = (struct trace_page_step){.uid = p->uid,
+								.address = p->address,
+								.reads = p->reads,
+								.writes = p->writes};
+	}
+	if (m->steps.n)
+		qsort(m->steps.v, m->steps.n, sizeof(m->steps.v[0]), by_place);
+}
+
+static uint32_t pid_of(const struct memory *m, uint32_t uid)
+{
+	const struct trace_proc *proc = trace_proc_of(trace_part(m->v->t, m->part), uid);
+
+	return proc ? (uint32_t)proc->pid : 0;
+}
+
+static const struct trace_mapping *mapping_of(const struct memory *m,
+					      const struct trace_page_step *s)
+{
+	return trace_pages_mapping(m->p, pid_of(m, s->uid), s->address);
+}
+
+/* Where the steps of the next page begin. */
+static size_t next_page(const struct memory *m, size_t i)
+{
+	const struct trace_page_step *s = &m->steps.v[i];
+
+	while (i < m->steps.n && m->steps.v[i].uid == s->uid && m->steps.v[i].address == s->address)
+		i++;
+	return i;
+}
+
+static void count_pages(struct memory *m)
+{
+	const struct trace_mapping *last = NULL;
+	uint32_t uid = 0;
+
+	for (size_t i = 0; i < m->steps.n; i = next_page(m, i)) {
+		const struct trace_mapping *here = mapping_of(m, &m->steps.v[i]);
+
+		m->segments += !m->pages || here != last || m->steps.v[i].uid != uid;
+		m->pages++;
+		last = here;
+		uid = m->steps.v[i].uid;
+	}
+}
+
+#define ROWS_MOST 1024u
+#define COLUMNS_MOST 1024u
+#define CELL_BYTES 64u /* of the file's, for one of them: a cell takes 4 to 12 */
+
+static void share_out(struct memory *m)
+{
+	uint64_t rows = ROWS_MOST, columns = COLUMNS_MOST;
+
+	while (rows * columns * CELL_BYTES > m->v->o->size && columns > 1) {
+		rows /= 2;
+		columns /= 2;
+	}
+	m->per = (m->pages + rows - 1) / rows;
+	m->each = (m->looks + columns - 1) / columns;
+	m->columns = (m->looks + m->each - 1) / m->each;
+	m->reads = xcalloc(m->columns + 1, sizeof(*m->reads));
+	m->writes = xcalloc(m->columns + 1, sizeof(*m->writes));
+	if (m->segments > rows)
+		m->segments = 0; /* too many: rows are cut by number alone */
+}
+
+/* ---- the data ---- */
+
+static void put_address(struct json *j, uint64_t address)
+{
+	char text[STR_NUMBER];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	json_str(j, text);
+}
+
+static uint64_t name_of(struct memory *m, const struct trace_mapping *mapping)
+{
+	const char *name = trace_mapping_name(mapping);
+	size_t i;
+
+	for (i = 0; i < m->names.n; i++)
+		if (!strcmp(m->names.v[i], name))
+			return i;
+	*vec_push(&m->names) = name;
+	return i;
+}
+
+/* How many cells; for each how many empty ones come before it, reads and writes. */
+static void put_cells(struct memory *m)
+{
+	uint64_t n = 0, next = 0;
+
+	for (uint64_t i = 0; i < m->columns; i++)
+		n += m->reads[i] || m->writes[i];
+	view_put_number(&m->cells, n);
+	for (uint64_t i = 0; i < m->columns; i++) {
+		if (!m->reads[i] && !m->writes[i])
+			continue;
+		view_put_number(&m->cells, i - next);
+		view_put_number(&m->cells, m->reads[i]);
+		view_put_number(&m->cells, m->writes[i]);
+		next = i + 1;
+	}
+	memset(m->reads, 0, m->columns * sizeof(*m->reads));
+	memset(m->writes, 0, m->columns * sizeof(*m->writes));
+}
+
+static void add_step(struct memory *m, const struct trace_page_step *s)
+{
+	const uint64_t column = (s->look - m->first) / m->each;
+
+	m->reads[column] += s->reads;
+	m->writes[column] += s->writes;
+}
+
+static bool goes_on(const struct memory *m, const struct trace_page_step *first,
+		    const struct trace_page_step *s)
+{
+	return !m->segments || (first->uid == s->uid && mapping_of(m, first) == mapping_of(m, s));
+}
+
+/* [pid, first address, end of the last one, mapping, pages]; where the next one begins. */
+static size_t put_row(struct memory *m, size_t i)
+{
+	const struct trace_page_step *first = &m->steps.v[i], *last = first;
+	struct json *j = &m->v->j;
+	uint64_t pages = 0;
+
+	while (i < m->steps.n && pages < m->per && goes_on(m, first, &m->steps.v[i])) {
+		const size_t end = next_page(m, i);
+
+		last = &m->steps.v[i];
+		for (; i < end; i++)
+			add_step(m, &m->steps.v[i]);
+		pages++;
+	}
+	json_open(j, '[');
+	json_u64(j, pid_of(m, first->uid));
+	put_address(j, first->address);
+	put_address(j, last->address + m->p->unit);
+	json_u64(j, name_of(m, mapping_of(m, first)));
+	json_u64(j, pages);
+	json_close(j, ']');
+	put_cells(m);
+	return i;
+}
+
+static void put_columns(struct memory *m)
+{
+	struct view *v = m->v;
+	struct json *j = &v->j;
+
+	json_key(j, "columns");
+	json_open(j, '[');
+	for (uint64_t i = 0; i < m->columns; i++) {
+		const uint64_t from = m->first + i * m->each;
+		const uint64_t end =
+			from + m->each < m->first + m->looks ? from + m->each : m->first + m->looks;
+
+		json_open(j, '[');
+		json_i64(j, view_ns(v, look_start(v, m->part, m->p, from)));
+		json_i64(j, view_ns(v, look_end(v, m->part, m->p, end - 1)));
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+}
+
+static void put_part(struct memory *m)
+{
+	const char *command = trace_session(trace_part(m->v->t, m->part), "command");
+	struct json *j = &m->v->j;
+
+	json_open(j, '{');
+	view_put_key_name(j, "command", command ? command : "");
+	json_ku64(j, "unit", m->p->unit);
+	json_ku64(j, "pages", m->pages);
+	json_ku64(j, "looks", m->p->looks.n ? m->looks : 0);
+	json_ku64(j, "per", m->per);
+	json_ku64(j, "each", m->each);
+	put_columns(m);
+	json_key(j, "rows");
+	json_open(j, '[');
+	for (size_t i = 0; i < m->steps.n;)
+		i = put_row(m, i);
+	json_close(j, ']');
+	json_key(j, "mappings");
+	json_open(j, '[');
+	vec_for(&m->names, name)
+		view_put_name(j, *name);
+	json_close(j, ']');
+	json_key(j, "cells");
+	view_put_bytes(j, &m->cells);
+	json_close(j, '}');
+}
+
+void view_memory_put(struct view *v)
+{
+	struct json *j = &v->j;
+
+	json_key(j, "memory");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < trace_parts(v->t); i++) {
+		struct memory m = {.v = v, .part = i, .p = &v->memory[i]};
+
+		choose_looks(&m);
+		take_steps(&m);
+		if (m.steps.n) {
+			count_pages(&m);
+			share_out(&m);
+			put_part(&m);
+		}
+		vec_free(&m.steps);
+		vec_free(&m.names);
+		view_bytes_free(&m.cells);
+		xfree(m.reads);
+		xfree(m.writes);
+	}
+	json_close(j, ']');
+}
