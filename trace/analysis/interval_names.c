@@ -139,6 +139,24 @@ static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t
 	return NULL;
 }
 
+int64_t *interval_clocks(struct intervals *m, const struct trace *t)
+{
+	const size_t n = trace_nodes(t);
+	int64_t *doubts = xcalloc(n + 1, sizeof(*doubts));
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t ns = trace_node_at(t, (uint32_t)i)->error_ns;
+		const double ticks = (double)ns * t->tsc_hz / 1e9;
+
+		doubts[i] = ns == UINT64_MAX || ticks >= 9e18 ? INT64_MAX : (int64_t)ticks + 1;
+	}
+	if (n > 1)
+		intervals_of_clocks(m, doubts, (uint32_t)n);
+	else
+		intervals_in_order(m);
+	return doubts;
+}
+
 int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,
 		       struct err *err)
 {

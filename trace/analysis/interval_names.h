@@ -7,6 +7,7 @@
 #define TRACE_INTERVAL_NAMES_H
 
 #include "trace/analysis/interval_info.h"
+#include "trace/analysis/intervals.h"
 #include "trace/reader.h"
 
 /*
@@ -15,5 +16,10 @@
  */
 int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,
 		       struct err *err);
+/*
+ * Before the first of the trace's samples, merged: they are in order, of the clocks of its hosts, and as sure as those are
+ * known.  Each sample's clock is its lane's node.  To be freed after the intervals.
+ */
+int64_t *interval_clocks(struct intervals *m, const struct trace *t);
 
 #endif

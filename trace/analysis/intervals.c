@@ -42,13 +42,14 @@ struct mark {
 	int64_t time;
 	uint64_t number; /* of the sample */
 	uint64_t mark;
-	uint32_t source, cpu;
+	uint32_t source, cpu, clock;
 };
 typedef VEC(struct mark) marks;
 
 struct queue {
 	marks starts, ends;
 	size_t first; /* in order: of the starts that wait */
+	size_t early; /* of several clocks: of the ends that wait for a start */
 };
 
 struct intervals {
@@ -65,8 +66,11 @@ struct intervals {
 	bool in_order;
 	int64_t time; /* of this sample */
 	uint64_t mark;
-	uint32_t source, cpu;
+	uint32_t source, cpu, clock;
 	uint64_t samples, other, parts;
+	const int64_t *doubts; /* by clock; NULL: there is one */
+	uint32_t clocks;
+	int64_t most_doubt;
 
 	struct index stream_keys, stack_keys;
 	VEC(struct stream) streams;
@@ -278,6 +282,8 @@ static void use_nested(struct intervals *m, const struct use *u, uint32_t stream
 
 /* ---- class 4 ---- */
 
+#define EARLY_MOST 1024u /* ends that are looked at for a start: each of them found none for long */
+
 static int by_time(const void *a, const void *b)
 {
 	const struct mark *x = a, *y = b;
@@ -301,19 +307,64 @@ static void emit_pair(struct intervals *m, uint32_t def, const struct mark *star
 	m->fn(m->arg, def, 0, &i);
 }
 
-/* Pairs an end with the first start that waits for one; an end without a start is counted. */
+/* By how much an end of one of them may come before a start of the other. */
+static int64_t doubt_of(const struct intervals *m, uint32_t clock, uint32_t other)
+{
+	const int64_t a = clock < m->clocks ? m->doubts[clock] : 0;
+	const int64_t b = other < m->clocks ? m->doubts[other] : 0;
+
+	if (clock == other)
+		return -1;
+	return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+/* Those before `first` have gone. */
+static void shorten(marks *v, size_t *first)
+{
+	if (*first <= 1024 || *first <= v->n / 2)
+		return;
+	v->n -= *first;
+	memmove(v->v, v->v + *first, v->n * sizeof(*v->v));
+	*first = 0;
+}
+
+/* An end that came too early for this start takes it; false: there is none. */
+static bool pair_with_early(struct intervals *m, uint32_t def, struct queue *q,
+			    const struct mark *start)
+{
+	while (q->early < q->ends.n &&
+	       difference(start->time, q->ends.v[q->early].time) > m->most_doubt) {
+		m->left[def].ended++; /* no start can come that late */
+		q->early++;
+	}
+	for (size_t i = q->early; i < q->ends.n && i - q->early < EARLY_MOST; i++) {
+		const struct mark end = q->ends.v[i];
+
+		if (difference(start->time, end.time) > doubt_of(m, start->clock, end.clock))
+			continue;
+		emit_pair(m, def, start, &end);
+		memmove(&q->ends.v[q->early + 1], &q->ends.v[q->early],
+			(i - q->early) * sizeof(end));
+		q->early++;
+		shorten(&q->ends, &q->early);
+		return true;
+	}
+	return false;
+}
+
+/* Pairs an end with the first start that waits for one; an end without a start waits itself, or is counted. */
 static void pair_at_once(struct intervals *m, uint32_t def, struct queue *q, const struct mark *end)
 {
+	if (q->first == q->starts.n && m->clocks > 1) {
+		*vec_push(&q->ends) = *end;
+		return;
+	}
 	if (q->first == q->starts.n) {
 		m->left[def].ended++;
 		return;
 	}
 	emit_pair(m, def, &q->starts.v[q->first++], end);
-	if (q->first > 1024 && q->first > q->starts.n / 2) {
-		q->starts.n -= q->first;
-		memmove(q->starts.v, q->starts.v + q->first, q->starts.n * sizeof(*q->starts.v));
-		q->first = 0;
-	}
+	shorten(&q->starts, &q->first);
 }
 
 static void use_queued(struct intervals *m, const struct use *u)
@@ -323,8 +374,11 @@ static void use_queued(struct intervals *m, const struct use *u)
 			 .number = m->samples,
 			 .mark = m->mark,
 			 .source = m->source,
-			 .cpu = m->cpu};
+			 .cpu = m->cpu,
+			 .clock = m->clock};
 
+	if (u->roles & FIRST && m->clocks > 1 && pair_with_early(m, u->def, q, &k))
+		return;
 	if (u->roles & FIRST)
 		*vec_push(&q->starts) = k;
 	else if (m->in_order)
@@ -342,8 +396,9 @@ static void pair_marks(struct intervals *m, uint32_t def)
 		qsort(q->starts.v, q->starts.n, sizeof(*q->starts.v), by_time);
 		qsort(q->ends.v, q->ends.n, sizeof(*q->ends.v), by_time);
 	}
-	vec_for(&q->ends, e) {
-		bool has_start =
+	for (size_t i = q->early; i < q->ends.n; i++) {
+		const struct mark *e = &q->ends.v[i];
+		const bool has_start =
 			s < q->starts.n && (m->parts > 1 || q->starts.v[s].number < e->number);
 
 		if (has_start)
@@ -365,11 +420,26 @@ static void advance(struct intervals *m, const struct interval_sample *s)
 	m->mark = s->mark;
 	m->source = s->source;
 	m->cpu = s->cpu;
+	m->clock = s->clock;
 }
 
 void intervals_in_order(struct intervals *m)
 {
 	m->in_order = true;
+}
+
+void intervals_of_clocks(struct intervals *m, const int64_t *doubts, uint32_t n)
+{
+	int64_t most = 0, second = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		second = doubts[i] > most ? most : doubts[i] > second ? doubts[i] : second;
+		most = doubts[i] > most ? doubts[i] : most;
+	}
+	m->in_order = true;
+	m->doubts = doubts;
+	m->clocks = n;
+	m->most_doubt = most > INT64_MAX - second ? INT64_MAX : most + second;
 }
 
 void intervals_sample(struct intervals *m, const struct interval_sample *s)

@@ -21,6 +21,9 @@
  * Samples that are known to be of one clock and in order (a trace of kron's, merged) may say so:
  * then time does not end anything where it steps back a little within a thread, and class 4 is
  * matched at once, so that memory does not grow with the number of intervals.
+ *
+ * Samples in order may be of several clocks (hosts) that agree as far as is known of each.  Then an end of another
+ * clock than its start's may come before it, by as much as the two may be wrong: such an interval is negative.
  */
 #ifndef TRACE_INTERVALS_H
 #define TRACE_INTERVALS_H
@@ -36,6 +39,7 @@ struct interval_sample {
 	uint64_t data; /* user data: the event is its low bits */
 	uint64_t mark; /* the caller's; comes back with the intervals that begin and end here */
 	uint32_t source, cpu;
+	uint32_t clock; /* intervals_of_clocks() */
 };
 
 /* One that was found.  Source and processor are those of its begin. */
@@ -62,6 +66,11 @@ struct intervals *intervals_new(const struct interval_info *info, int match, uns
 				intervals_fn *fn, void *arg);
 /* Before the first sample: they are of one clock and in order. */
 void intervals_in_order(struct intervals *m);
+/*
+ * Likewise, of n clocks: by how many ticks each may be wrong; INT64_MAX: nobody knows.  The array stays the
+ * caller's, as long as m is there.
+ */
+void intervals_of_clocks(struct intervals *m, const int64_t *doubts, uint32_t n);
 void intervals_sample(struct intervals *m, const struct interval_sample *s);
 /*
  * Samples may also come source after source, each in order, where no definition is of class 4:

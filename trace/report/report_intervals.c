@@ -31,7 +31,8 @@ struct interval_row { /* times in ticks */
 	uint32_t def, part;
 	uint32_t group; /* lane, process or CPU */
 	uint64_t count, sum, min, max;
-	uint64_t negative;   /* ends that are earlier than their begins, counted as 0 */
+	uint64_t negative; /* ends that are earlier than their begins, counted as 0 */
+	uint64_t most_negative;
 	uint64_t spans_loss; /* samples of its thread were lost inside */
 	uint64_t probes;     /* within sum, of those that begin and end in one thread */
 	bool across_threads; /* some do not */
@@ -50,6 +51,7 @@ struct by_intervals {
 	const struct intervals_options *o;
 	struct interval_info info;
 	struct intervals *m;
+	int64_t *clocks; /* of `m` */
 	struct lane_now *lanes;
 	struct index keys;
 	VEC(struct interval_row) rows; /* by index of key */
@@ -97,6 +99,8 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	row->sum += time;
 	row->squares += (profile_square)time * time;
 	row->negative += i->ticks < 0;
+	if (i->ticks < 0 && (uint64_t)-i->ticks > row->most_negative)
+		row->most_negative = (uint64_t)-i->ticks;
 	row->spans_loss += lane->has_loss && i->begin <= lane->loss;
 	if (i->source == i->end_source)
 		row->probes += i->end_mark - i->begin_mark;
@@ -133,8 +137,11 @@ static void read_samples(struct by_intervals *r, int thread)
 
 	while (trace_cursor_next(c, &e)) {
 		struct lane_now *lane = &r->lanes[e.lane];
-		struct interval_sample s = {
-			.time = (int64_t)e.tsc, .data = e.s.event, .source = e.lane, .cpu = e.cpu};
+		struct interval_sample s = {.time = (int64_t)e.tsc,
+					    .data = e.s.event,
+					    .source = e.lane,
+					    .cpu = e.cpu,
+					    .clock = r->t->lanes[e.lane].node};
 
 		if (e.s.event == KRON_EVENT_LOST) {
 			lane->loss = s.time;
@@ -155,7 +162,7 @@ static void gather(struct by_intervals *r)
 
 	r->lanes = xcalloc(r->t->nlanes, sizeof(*r->lanes));
 	r->m = intervals_new(&r->info, merged ? MATCH_SOURCE : MATCH_ANY, 32, on_interval, r);
-	intervals_in_order(r->m);
+	r->clocks = interval_clocks(r->m, r->t);
 	make_rows(r);
 	if (merged)
 		read_samples(r, -1);
@@ -254,7 +261,7 @@ static void print_virtual(const struct by_intervals *r, const struct interval_ro
 
 static void print_row(const struct by_intervals *r, const struct interval_row *w, FILE *out)
 {
-	char count[STR_NUMBER];
+	char count[STR_NUMBER], most[STR_NUMBER];
 
 	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), w->count));
 	put_time(r, w->sum, out);
@@ -269,7 +276,11 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 	if (w->spans_loss)
 		fprintf(out, "  (%" PRIu64 " across a loss)", w->spans_loss);
 	if (w->negative)
-		fprintf(out, "  (%" PRIu64 " end before they begin)", w->negative);
+		fprintf(out,
+			"  (%" PRIu64
+			" end before they begin, by %s at most: the clocks of the nodes disagree)",
+			w->negative,
+			str_duration(most, sizeof(most), trace_ns(r->t, w->most_negative)));
 	fputc('\n', out);
 	if (r->o->virtual)
 		print_virtual(r, w, out);
@@ -350,6 +361,7 @@ static void json_row(struct json *j, const struct by_intervals *r, const struct 
 		json_time(j, r, "total_virtual_ns", virtual_sum(r, w));
 	json_ku64(j, "spans_loss", w->spans_loss);
 	json_ku64(j, "negative", w->negative);
+	json_time(j, r, "most_negative_ns", w->most_negative);
 	json_ku64(j, "begun", intervals_left(r->m, w->def)->begun);
 	json_ku64(j, "ended", intervals_left(r->m, w->def)->ended);
 	if (r->o->histogram) {
@@ -386,6 +398,7 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 			qsort(r.rows.v, r.rows.n, sizeof(*r.rows.v), by_place);
 		(o->json ? print_json : print_text)(&r, out);
 		intervals_free(r.m);
+		xfree(r.clocks);
 	}
 	vec_for(&r.rows, w)
 		loghist_free(&w->lengths);
