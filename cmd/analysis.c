@@ -16,10 +16,12 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "collect/recover/recover.h"
+#include "trace/analysis/logical_clock.h"
 #include "trace/text.h"
 
 struct filter_options analysis_filter;
 bool analysis_quiet;
+const char *analysis_mend;
 int analysis_tail_calls;
 
 /*
@@ -95,6 +97,58 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 	return t;
 }
 
+/* ---- clocks of several hosts ---- */
+
+static void say_mended(const struct opt_command *c, const struct trace *t,
+		       const struct logical_clock *l)
+{
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	if (analysis_quiet)
+		return;
+	fprintf(stderr,
+		"kron %s: %s of %s messages between the nodes were received before they were sent",
+		c->name, str_thousands(a, sizeof(a), l->reversed),
+		str_thousands(b, sizeof(b), l->messages));
+	if (l->reversed)
+		fprintf(stderr, ", by %s at most",
+			str_duration(a, sizeof(a), trace_ns(t, l->most_reversed)));
+	fputc('\n', stderr);
+	for (uint32_t i = 0; i < l->nodes; i++)
+		if (l->most[i])
+			fprintf(stderr, "kron %s: times of node %s are moved, by %s at most\n",
+				c->name, trace_node_at(t, i)->name,
+				str_duration(a, sizeof(a), trace_ns(t, l->most[i])));
+	if (l->circles)
+		fprintf(stderr,
+			"kron %s: %" PRIu64
+			" receptions stay before their sendings: messages that depend on each other in a "
+			"circle are not those that %s means\n",
+			c->name, l->circles, analysis_mend);
+}
+
+/* The same traces again, on mended clocks. */
+static struct trace *mend(const struct opt_command *c, struct trace *t, const char *const *dirs,
+			  size_t n)
+{
+	struct logical_clock l;
+	struct err err;
+	int code;
+
+	if (!trace_nodes(t))
+		exit(cmd_fail(c, CMD_USAGE, "--mend-clocks: %s is one trace, of one clock",
+			      t->dir));
+	code = logical_clock_find(&l, t, analysis_mend, &err);
+	if (code)
+		exit(cmd_fail(c, CMD_ERROR, "--mend-clocks: %s", err.msg));
+	say_mended(c, t, &l);
+	trace_close(t);
+	if (trace_open_moved(&t, dirs, n, l.moves, l.nodes, &err))
+		exit(cmd_fail(c, CMD_ERROR, "%s", err.msg));
+	logical_clock_free(&l);
+	return t;
+}
+
 struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, int first)
 {
 	return analysis_open_all(c, first < argc ? first + 1 : argc, argv, first);
@@ -104,10 +158,13 @@ struct trace *analysis_open_all(const struct opt_command *c, int argc, char **ar
 {
 	static const char *const no_operand[] = {TRACE_DEFAULT_DIR};
 	const char *const *dirs = first < argc ? (const char *const *)argv + first : no_operand;
+	const size_t n = first < argc ? (size_t)(argc - first) : 1;
 	struct trace *t;
 	struct err err;
 
-	if (!trace_open_all(&t, dirs, first < argc ? (size_t)(argc - first) : 1, &err)) {
+	if (!trace_open_all(&t, dirs, n, &err)) {
+		if (analysis_mend)
+			t = mend(c, t, dirs, n);
 		t->flat_jumps = analysis_tail_calls == 1;
 		start_progress(c, t);
 		return set_filter(c, t);

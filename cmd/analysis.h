@@ -11,6 +11,8 @@
 /* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
 extern struct filter_options analysis_filter;
 extern bool analysis_quiet;
+/* NULL, or: the messages in it mend the clocks of several hosts. */
+extern const char *analysis_mend;
 /* Calls of functions that end by a jump, for commands that show calls. */
 extern int analysis_tail_calls;
 #define ANALYSIS_TAIL_CALLS                                                                  \
@@ -26,39 +28,48 @@ extern int analysis_tail_calls;
 		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                           \
 			"Print neither progress nor the name of what was written.", 0, 0 \
 	}
-#define ANALYSIS_FILTER                                                                        \
-	{0,                                                                                    \
-	 "where",                                                                              \
-	 OPT_STR,                                                                              \
-	 &analysis_filter.where,                                                               \
-	 "CONDITION",                                                                          \
-	 "Look only at the samples for which CONDITION holds: a function's or event's name, "  \
-	 "entry=NAME, exit=NAME, event=N, data=V, data&MASK=V, cpu=N, thread=T, process=P, "   \
-	 "module=M, source=V, joined by and, or, not and parentheses.",                        \
-	 0,                                                                                    \
-	 0},                                                                                   \
-		{0,                                                                            \
-		 "trigger",                                                                    \
-		 OPT_STR,                                                                      \
-		 &analysis_filter.trigger,                                                     \
-		 "SEQUENCE",                                                                   \
-		 "Look only around the places where SEQUENCE matches: 'A then B within 1ms', " \
-		 "'A without B within 20ms', 'FUNC>20ms'; see kron-report(1), TRIGGERS.",      \
-		 0,                                                                            \
-		 0},                                                                           \
-		{0,                                                                            \
-		 "pre",                                                                        \
-		 OPT_STR,                                                                      \
-		 &analysis_filter.pre,                                                         \
-		 "SPAN",                                                                       \
-		 "How much to see before the trigger, or before what it waited from: a "       \
-		 "number of samples, or a time like 20us. Default 1000.",                      \
-		 0,                                                                            \
-		 0},                                                                           \
-		{0,       "post",                                                              \
-		 OPT_STR, &analysis_filter.post,                                               \
-		 "SPAN",  "How much to see after it. Default 1000.",                           \
-		 0,       0},                                                                  \
+#define ANALYSIS_FILTER                                                                                     \
+	{0,                                                                                                 \
+	 "where",                                                                                           \
+	 OPT_STR,                                                                                           \
+	 &analysis_filter.where,                                                                            \
+	 "CONDITION",                                                                                       \
+	 "Look only at the samples for which CONDITION holds: a function's or event's name, "               \
+	 "entry=NAME, exit=NAME, event=N, data=V, data&MASK=V, cpu=N, thread=T, process=P, "                \
+	 "module=M, source=V, joined by and, or, not and parentheses.",                                     \
+	 0,                                                                                                 \
+	 0},                                                                                                \
+		{0,                                                                                         \
+		 "trigger",                                                                                 \
+		 OPT_STR,                                                                                   \
+		 &analysis_filter.trigger,                                                                  \
+		 "SEQUENCE",                                                                                \
+		 "Look only around the places where SEQUENCE matches: 'A then B within 1ms', "              \
+		 "'A without B within 20ms', 'FUNC>20ms'; see kron-report(1), TRIGGERS.",                   \
+		 0,                                                                                         \
+		 0},                                                                                        \
+		{0,                                                                                         \
+		 "pre",                                                                                     \
+		 OPT_STR,                                                                                   \
+		 &analysis_filter.pre,                                                                      \
+		 "SPAN",                                                                                    \
+		 "How much to see before the trigger, or before what it waited from: a "                    \
+		 "number of samples, or a time like 20us. Default 1000.",                                   \
+		 0,                                                                                         \
+		 0},                                                                                        \
+		{0,                                                                                         \
+		 "mend-clocks",                                                                             \
+		 OPT_STR,                                                                                   \
+		 &analysis_mend,                                                                            \
+		 "FILE",                                                                                    \
+		 "Of traces of several hosts: no message of FILE, an interval.info(5), is received before " \
+		 "it was sent. Times of hosts whose clocks are behind are moved.",                          \
+		 0,                                                                                         \
+		 0},                                                                                        \
+		{0,       "post",                                                                           \
+		 OPT_STR, &analysis_filter.post,                                                            \
+		 "SPAN",  "How much to see after it. Default 1000.",                                        \
+		 0,       0},                                                                               \
 		ANALYSIS_QUIET
 
 /*

@@ -604,7 +604,7 @@ static void take_changes(struct join *j)
 	j->t->nsleeps = j->sleeps.n;
 }
 
-static int join_all(struct trace *t, struct err *err)
+static int join_all(struct trace *t, const struct timeline *moves, struct err *err)
 {
 	struct trace_priv *p = priv_of(t);
 	struct join j = {.t = t};
@@ -630,7 +630,7 @@ static int join_all(struct trace *t, struct err *err)
 		p->joined[i].nfree = j.next;
 	take_rows(&j);
 	index_lanes(t);
-	join_clocks(t);
+	join_clocks(t, moves);
 	move_times(t);
 	for (size_t i = 0; i < p->njoined; i++) {
 		put_changes(&j, &p->joined[i]);
@@ -662,7 +662,8 @@ static int refuse_double(const struct trace *t, struct err *err)
 	return 0;
 }
 
-static int open_all(struct trace *t, const dir_list *dirs, struct err *err)
+static int open_all(struct trace *t, const dir_list *dirs, const struct timeline *moves,
+		    struct err *err)
 {
 	struct trace_priv *p = priv_of(t);
 
@@ -679,7 +680,7 @@ static int open_all(struct trace *t, const dir_list *dirs, struct err *err)
 		if (ret)
 			return ret;
 	}
-	return join_all(t, err);
+	return join_all(t, moves, err);
 }
 
 static char *name_of(const char *const *dirs, size_t n)
@@ -704,6 +705,12 @@ static char *name_of(const char *const *dirs, size_t n)
 
 int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct err *err)
 {
+	return trace_open_moved(out, dirs, n, NULL, 0, err);
+}
+
+int trace_open_moved(struct trace **out, const char *const *dirs, size_t n,
+		     const struct timeline *moves, size_t nmoves, struct err *err)
+{
 	dir_list all = {0};
 	struct trace *t;
 	int ret;
@@ -715,13 +722,15 @@ int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct
 		ret = err_set(err, EINVAL,
 			      "these are %zu traces; %u are the most that are read as one", all.n,
 			      NODES_MAX);
+	} else if (moves && all.n != nmoves) {
+		ret = err_set(err, EBUSY, "there are other traces in %s now", dirs[0]);
 	} else if (all.n == 1) {
 		ret = trace_open(out, all.v[0], err);
 	} else {
 		t = xcalloc(1, sizeof(*t));
 		t->priv = xcalloc(1, sizeof(struct trace_priv));
 		t->dir = name_of(dirs, n);
-		ret = open_all(t, &all, err);
+		ret = open_all(t, &all, moves, err);
 		if (ret)
 			trace_close(t);
 		else

@@ -257,7 +257,32 @@ static void whole_span(struct trace *t)
 		t->end_tsc = 0;
 }
 
-void join_clocks(struct trace *t)
+/* `clock`, and from there on as `move` says. */
+static void go_on(struct timeline *clock, const struct timeline *move)
+{
+	struct timeline both = {0};
+	size_t i = 0, k = 0;
+
+	if (!move->v.n)
+		return;
+	while (i < clock->v.n || k < move->v.n) {
+		const uint64_t to = i < clock->v.n ? clock->v.v[i].to : UINT64_MAX;
+
+		if (k == move->v.n || to < move->v.v[k].from) {
+			timeline_add(&both, clock->v.v[i].from, timeline_to(move, to));
+			i++;
+		} else {
+			timeline_add(&both, timeline_from(clock, move->v.v[k].from),
+				     move->v.v[k].to);
+			k++;
+		}
+	}
+	timeline_end(&both, 1);
+	timeline_free(clock);
+	*clock = both;
+}
+
+void join_clocks(struct trace *t, const struct timeline *moves)
 {
 	struct trace_priv *p = priv_of(t);
 	size_t at = find_reference(p);
@@ -278,6 +303,8 @@ void join_clocks(struct trace *t)
 	shift = (uint64_t)-first > ref->start_tsc ? (uint64_t)-first - ref->start_tsc : 0;
 	for (size_t i = 0; i < p->njoined; i++) {
 		draw(&p->joined[i], ref, &ways[i], shift);
+		if (moves)
+			go_on(&p->joined[i].clock, &moves[i]);
 		clock_fit_free(&h[i].fit);
 		vec_free(&ways[i]);
 	}

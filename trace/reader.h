@@ -165,6 +165,13 @@ int trace_open(struct trace **out, const char *dir, struct err *err);
  * that is the same in several of them is there once, and all times are on one line.
  */
 int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct err *err);
+/*
+ * Likewise, and the times of each node go from the common line on to another: moves[i] is that of trace_node_at(i).
+ * -EBUSY: there are no longer as many nodes.
+ */
+struct timeline;
+int trace_open_moved(struct trace **out, const char *const *dirs, size_t n,
+		     const struct timeline *moves, size_t nmoves, struct err *err);
 void trace_close(struct trace *t);
 
 /* Does the row mean this function?  Has --budget ever taken it out? */

@@ -78,8 +78,8 @@ void join_event(const struct joined *j, struct trace_event *out);
 void join_free(struct trace *t);
 /* join_session.c: what the whole's session says; and which node is which. */
 void join_session(struct trace *t);
-/* join_clock.c: everybody's times on the first one's line. */
-void join_clocks(struct trace *t);
+/* join_clock.c: everybody's times on the first one's line.  moves: NULL, or where to from there, by node. */
+void join_clocks(struct trace *t, const struct timeline *moves);
 
 /* jumps.c: after the functions; their aliases are known. */
 void jumps_read(struct trace *t, int dirfd);

@@ -43,12 +43,12 @@ def record():
         f.write('4 send_it got_it "message"\n')
 
 
-def put_wrong(trace, us):
+def put_wrong(trace, us, host=1):
     """Its host was another one, and that one's clock goes wrong by so much."""
     path = os.path.join(trace, "session")
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    text = re.sub(r"(?m)^boot_id=.*$", "boot_id=00000000-0000-4000-8000-000000000001", text)
+    text = re.sub(r"(?m)^boot_id=.*$", f"boot_id=00000000-0000-4000-8000-00000000000{host}", text)
     text = re.sub(r"(?m)^start_real_ns=(\d+)$", lambda m: f"start_real_ns={int(m[1]) + 1000 * us}", text)
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
@@ -84,6 +84,103 @@ def early():
     need(len(back) == 1 and all(d < 0 for d in back.values()), back)
 
 
+def messages_of(traces, *more):
+    r = subprocess.run([KRON, "report", "--json", "-i", "info", *more, *traces], capture_output=True, text=True, check=True)
+    return json.loads(r.stdout), r.stderr
+
+
+def mended():
+    return messages_of(["a", "b"], "--mend-clocks", "info")
+
+
+def times(*more):
+    """of each thread, in order"""
+    r = subprocess.run([KRON, "dump", "--json", "-q", *more, "a", "b"], capture_output=True, text=True, check=True)
+    out = {}
+    for line in r.stdout.splitlines():
+        s = json.loads(line)
+        if s.get("function"):
+            out.setdefault(s["tid"], []).append(s["time_ns"])
+    return out
+
+
+def moved():
+    """Mended: each message arrives after it was sent, the sender's times are its own, the receiver's keep order and lengths."""
+    record()
+    put_wrong("b", -9000)
+    rows, said = mended()
+    need(rows[0]["count"] == N and rows[0]["negative"] == rows[0]["begun"] == rows[0]["ended"] == 0, rows)
+    need(f"of {N} messages between the nodes were received before they were sent" in said and "times of node 2 are moved, by 8." in said and "node 1" not in said, said)
+    before, after = times(), times("--mend-clocks", "info")
+    need(sorted(len(v) for v in before.values()) == [2 * N] * 2, {k: len(v) for k, v in before.items()})
+    shifts = {k: [y - x for x, y in zip(v, after[k])] for k, v in before.items()}
+    same = [k for k, v in shifts.items() if max(v) - min(v) <= 2]
+    need(len(same) == 1, {k: (min(v), max(v)) for k, v in shifts.items()})
+    (other,) = set(before) - set(same)
+    own = shifts[same[0]][0]
+    need(after[other] == sorted(after[other]), "order")
+    need(all(0 <= s - own <= 9_000_000 for s in shifts[other]), (min(shifts[other]), max(shifts[other])))
+    # the calls themselves are a hundredth longer or shorter; what is stretched is the wait for a message, but where two come at once
+    calls = [(b[1] - b[0], a[1] - a[0]) for b, a in zip(zip(before[other][::2], before[other][1::2]), zip(after[other][::2], after[other][1::2]))]
+    far = [(x, y) for x, y in calls if abs(y - x) > 0.011 * x + 4]
+    need(len(far) <= N // 20, far)
+
+
+RING = """
+#include <stdlib.h>
+#include <unistd.h>
+#define OWN __attribute__((noinline, noclone))
+static long word;
+#define ROLE(k) OWN void send_##k(void) { word += k + 1; if (write(1, &word, 8) != 8) _exit(2); } OWN void take_##k(void) { word -= k + 1; }
+ROLE(0) ROLE(1) ROLE(2) ROLE(3)
+static void (*const sends[])(void) = {send_0, send_1, send_2, send_3}, (*const takes[])(void) = {take_0, take_1, take_2, take_3};
+int main(int argc, char **argv)
+{
+    int role = atoi(argv[1]), n = atoi(argv[2]);
+    if (role)
+        while (read(0, &word, 8) == 8) { takes[role](); sends[role](); }
+    else
+        for (int i = 0; i < n; i++) { sends[0](); if (read(0, &word, 8) != 8) return 3; takes[0](); usleep(i % 40 * 50); }
+    return argc != 3;
+}
+"""
+
+
+def ring():
+    """Four hosts in a ring, each with a clock of its own: no message is the wrong way."""
+    compile_text("program", RING, "-O2")
+    pipes, names = [os.pipe() for _ in range(4)], [f"n{k}" for k in range(4)]
+    begun = [subprocess.Popen([KRON, "record", "-q", "-o", names[k], "--node", str(k + 1), "-F", "send_*", "-F", "take_*", "--", "./program", str(k), str(N)],
+                              stdin=pipes[k][0], stdout=pipes[(k + 1) % 4][1]) for k in range(4)]
+    for fd in sum(pipes, ()):
+        os.close(fd)
+    need([p.wait(60) for p in begun] == [0] * 4, "their status")
+    with open("info", "w", encoding="utf-8") as f:
+        f.writelines(f'4 send_{k} take_{(k + 1) % 4} "{k}"\n' for k in range(4))
+    was = (0, 0, 0)
+    for us in ((-700, -20000, 300), (40, -35, 20000), (-3, 5, -8)):
+        for k in range(3):
+            put_wrong(names[k + 1], us[k] - was[k], k + 1)
+        was = us
+        plain = messages_of(names)
+        rows, said = messages_of(names, "--mend-clocks", "info")
+        need([r["count"] for r in plain[0]] == [r["count"] for r in rows] == [N] * 4, f"{plain} {rows}")
+        need(sum(r["negative"] for r in rows) == 0 < sum(r["negative"] for r in plain[0]) or max(us) < 100, f"{us}: {rows}\n{said}")
+        # a message lasts no longer than it did by more than all clocks are wrong
+        need(all(r["max_ns"] <= p["max_ns"] + 2000 * sum(map(abs, us)) for r, p in zip(rows, plain[0])), f"{us}: {rows}")
+
+
+def refusals():
+    record()
+    for args, word, status in ((["a"], "one trace", 2), (["--mend-clocks", "nosuch", "a", "b"], "nosuch", 1)):
+        r = subprocess.run([KRON, "report", *(["--mend-clocks", "info"] if len(args) == 1 else []), *args], capture_output=True, text=True)
+        need(r.returncode == status and r.stderr.count("\n") == 1 and word in r.stderr, r)
+    with open("info", "w", encoding="utf-8") as f:
+        f.write('1 send_it send_it%return "call"\n')
+    r = subprocess.run([KRON, "report", "--mend-clocks", "info", "a", "b"], capture_output=True, text=True)
+    need(r.returncode == 1 and "describes no message" in r.stderr, r)
+
+
 def late():
     """Each arrives 9 ms late: longer messages, and none the wrong way."""
     record()
@@ -92,9 +189,14 @@ def late():
     m = messages()
     need(m["count"] == N and m["negative"] == m["begun"] == m["ended"] == 0, m)
     need(abs(m["min_ns"] - truth["min_ns"] - 9_000_000) < 500_000, f"{m}, in truth {truth}")
+    rows, said = mended()
+    need(rows[0] == m and "0 of" in said and "moved" not in said, said)
 
 
 with Suite("reversed") as s:
     s.case("one clock", one_clock)
     s.case("messages that arrive before they are sent", early)
     s.case("messages that arrive late", late)
+    s.case("clocks that are mended", moved)
+    s.case("a ring of four", ring)
+    s.case("what cannot be mended", refusals)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* logical_clock.c - see logical_clock.h. */
+#define _GNU_SOURCE
+#include "trace/analysis/logical_clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "trace/analysis/interval_names.h"
+#include "trace/analysis/intervals.h"
+
+#define SLOWER 0.01    /* times that were moved come back by this much of the time that goes by */
+#define STRETCHES 10.0 /* what comes before is stretched by one part of so many */
+#define LEAST_TICKS 64 /* from a sending to its reception */
+#define EDGE_TICKS 16  /* what rounding may not spoil */
+#define SECOND 1000000000u /* about, in ticks: anything that is long */
+
+/* A sending and its reception stand next to each other: 2n and 2n + 1. */
+struct event {
+	uint64_t time;
+	int64_t moved;
+	size_t jump; /* in `order`: the one of its node that the move is from */
+	uint32_t node;
+	bool is_done;
+};
+
+struct work {
+	const struct trace *t;
+	struct logical_clock *out;
+	VEC(struct event) v;
+	size_t *order; /* of v: by node and time */
+	size_t *first,
+		*at; /* in `order`, by node: its first one; the next to be done.  One more at the end. */
+	uint32_t *waits; /* nodes that may go on */
+	size_t nwaits;
+	bool *is_waiting; /* by node */
+};
+
+static bool is_reception(size_t i)
+{
+	return i & 1;
+}
+
+/* ---- messages ---- */
+
+static void on_interval(void *arg, size_t def, int row, const struct interval *i)
+{
+	struct work *w = arg;
+	const uint32_t from = w->t->lanes[i->source].node, to = w->t->lanes[i->end_source].node;
+
+	(void)def, (void)row;
+	if (from == to)
+		return;
+	*vec_push(&w->v) = (struct event){.time = (uint64_t)i->begin, .node = from};
+	*vec_push(&w->v) = (struct event){.time = (uint64_t)(i->begin + i->ticks), .node = to};
+	w->out->messages++;
+	w->out->reversed += i->ticks < 0;
+	if (i->ticks < 0 && (uint64_t)-i->ticks > w->out->most_reversed)
+		w->out->most_reversed = (uint64_t)-i->ticks;
+}
+
+static int find_messages(struct work *w, const char *file, struct err *err)
+{
+	struct interval_info info = {0};
+	int ret = interval_info_open(&info, w->t, file, err);
+	size_t n = 0;
+
+	for (size_t d = 0; d < info.defs.n; d++)
+		n += info.defs.v[d].class == 4;
+	if (!ret && !n)
+		ret = err_set(err, EINVAL,
+			      "%s describes no message: a line of class 4, sent and received, like "
+			      "4 send_it receive_it \"message\"",
+			      file);
+	if (!ret) {
+		struct intervals *m = intervals_new(&info, MATCH_SOURCE, 32, on_interval, w);
+		int64_t *clocks = interval_clocks(m, w->t);
+		struct trace_cursor *c = trace_cursor_open(w->t, -1);
+		struct trace_event e;
+
+		while (trace_cursor_next(c, &e))
+			if (e.s.event < KRON_EVENT_SPECIAL)
+				intervals_sample(m, &(struct interval_sample){
+							    .time = (int64_t)e.tsc,
+							    .data = e.s.event,
+							    .source = e.lane,
+							    .cpu = e.cpu,
+							    .clock = w->t->lanes[e.lane].node});
+		trace_cursor_close(c);
+		intervals_finish(m);
+		intervals_free(m);
+		xfree(clocks);
+	}
+	interval_info_free(&info);
+	return ret;
+}
+
+/* ---- the order of what depends on each other ---- */
+
+static int by_place(const void *a, const void *b, void *ctx)
+{
+	const struct event *v = ctx;
+	const size_t i = *(const size_t *)a, k = *(const size_t *)b;
+
+	if (v[i].node != v[k].node)
+		return v[i].node < v[k].node ? -1 : 1;
+	if (v[i].time != v[k].time)
+		return v[i].time < v[k].time ? -1 : 1;
+	return is_reception(i) != is_reception(k) ? (int)is_reception(i) - (int)is_reception(k)
+						  : (i > k) - (i < k);
+}
+
+static void arrange(struct work *w)
+{
+	const size_t nodes = w->out->nodes;
+
+	w->order = xcalloc(w->v.n + 1, sizeof(*w->order));
+	for (size_t i = 0; i < w->v.n; i++)
+		w->order[i] = i;
+	if (w->v.n)
+		qsort_r(w->order, w->v.n, sizeof(*w->order), by_place, w->v.v);
+	w->first = xcalloc(nodes + 1, sizeof(*w->first));
+	w->at = xcalloc(nodes + 1, sizeof(*w->at));
+	w->waits = xcalloc(nodes + 1, sizeof(*w->waits));
+	w->is_waiting = xcalloc(nodes + 1, sizeof(*w->is_waiting));
+	for (size_t i = 0, node = 0; node <= nodes; node++) {
+		while (i < w->v.n && w->v.v[w->order[i]].node < node)
+			i++;
+		w->first[node] = w->at[node] = i;
+	}
+}
+
+/* What is left of a move of so many ticks when so much time has gone by. */
+static int64_t left_of(int64_t moved, uint64_t since)
+{
+	const double left = (double)moved - (double)since * SLOWER;
+
+	return left > 0 ? (int64_t)left : 0;
+}
+
+static struct event *event_at(const struct work *w, size_t place)
+{
+	return &w->v.v[w->order[place]];
+}
+
+/* The move that an event has from the last jump on its node. */
+static int64_t inherited(const struct work *w, size_t place)
+{
+	const struct event *e = event_at(w, place), *jump;
+
+	if (place == w->first[e->node])
+		return 0;
+	jump = event_at(w, event_at(w, place - 1)->jump);
+	return left_of(jump->moved, e->time - jump->time);
+}
+
+static void let_go_on(struct work *w, uint32_t node)
+{
+	if (w->is_waiting[node])
+		return;
+	w->is_waiting[node] = true;
+	w->waits[w->nwaits++] = node;
+}
+
+static void do_next(struct work *w, uint32_t node, bool is_bound)
+{
+	const size_t place = w->at[node]++, i = w->order[place];
+	struct event *e = &w->v.v[i];
+	const struct event *sent = &w->v.v[i & ~(size_t)1];
+
+	e->moved = inherited(w, place);
+	e->jump = place == w->first[node] ? place : event_at(w, place - 1)->jump;
+	if (is_reception(i) && is_bound) {
+		const int64_t least = (int64_t)(sent->time - e->time) + sent->moved + LEAST_TICKS;
+
+		if (least > e->moved) {
+			e->moved = least;
+			e->jump = place;
+		}
+	}
+	e->is_done = true;
+	if ((uint64_t)e->moved > w->out->most[node])
+		w->out->most[node] = (uint64_t)e->moved;
+	if (!is_reception(i))
+		let_go_on(w, w->v.v[i + 1].node);
+}
+
+/* Is there a next one of this node, and is what it depends on done? */
+static bool can_go_on(const struct work *w, uint32_t node)
+{
+	const size_t place = w->at[node];
+
+	if (place == w->first[node + 1])
+		return false;
+	return !is_reception(w->order[place]) || w->v.v[w->order[place] - 1].is_done;
+}
+
+/* The earliest of those that wait for each other goes on all the same; false: all is done. */
+static bool break_circle(struct work *w)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t node = 0; node < w->out->nodes; node++) {
+		if (w->at[node] == w->first[node + 1])
+			continue;
+		if (found == UINT32_MAX ||
+		    w->v.v[w->order[w->at[node]]].time < w->v.v[w->order[w->at[found]]].time)
+			found = node;
+	}
+	if (found == UINT32_MAX)
+		return false;
+	w->out->circles++;
+	do_next(w, found, false);
+	let_go_on(w, found);
+	return true;
+}
+
+static void move_all(struct work *w)
+{
+	for (uint32_t node = 0; node < w->out->nodes; node++)
+		let_go_on(w, node);
+	do {
+		while (w->nwaits) {
+			const uint32_t node = w->waits[--w->nwaits];
+
+			w->is_waiting[node] = false;
+			while (can_go_on(w, node))
+				do_next(w, node, true);
+		}
+	} while (break_circle(w));
+}
+
+/* ---- the lines that follow ---- */
+
+/* From a moved time on, back to its own. */
+static void come_back(struct timeline *l, uint64_t time, int64_t moved, uint64_t until)
+{
+	const uint64_t own = time + (uint64_t)((double)moved / SLOWER) + 1;
+
+	if (moved && own < until)
+		timeline_add(l, own, own);
+}
+
+/* before: the event before it; from: the jump before it.  NULL: there is none. */
+static void draw_jump(struct timeline *l, const struct event *before, const struct event *from,
+		      const struct event *e, int64_t had)
+{
+	const uint64_t stretch = (uint64_t)(STRETCHES * (double)(e->moved - had));
+	uint64_t begin = e->time > stretch ? e->time - stretch : 0, end = e->time - EDGE_TICKS;
+	int64_t then;
+
+	if (before && begin < before->time + EDGE_TICKS)
+		begin = before->time + EDGE_TICKS;
+	if (begin >= end) { /* no room */
+		begin = before ? before->time : e->time - EDGE_TICKS;
+		end = e->time;
+	}
+	then = from ? left_of(from->moved, begin - from->time) : 0;
+	if (from)
+		come_back(l, from->time, from->moved, begin);
+	if (!l->v.n && begin > SECOND) /* and before that no other */
+		timeline_add(l, begin - SECOND, begin - SECOND);
+	timeline_add(l, begin, begin + (uint64_t)then);
+	timeline_add(l, end, end + (uint64_t)e->moved);
+}
+
+static void draw(const struct work *w, uint32_t node)
+{
+	struct timeline *l = &w->out->moves[node];
+	const struct event *before = NULL, *from = NULL;
+
+	for (size_t i = w->first[node]; i < w->first[node + 1]; i++) {
+		const struct event *e = event_at(w, i);
+
+		if (e->jump == i && e->moved) {
+			draw_jump(l, before, from, e, inherited(w, i));
+			from = e;
+		}
+		before = e;
+	}
+	if (!from)
+		return;
+	come_back(l, from->time, from->moved, UINT64_MAX);
+	timeline_add(l, l->v.v[l->v.n - 1].from + SECOND, l->v.v[l->v.n - 1].to + SECOND);
+	timeline_end(l, 1);
+}
+
+int logical_clock_find(struct logical_clock *out, const struct trace *t, const char *file,
+		       struct err *err)
+{
+	struct work w = {.t = t, .out = out};
+	int ret;
+
+	*out = (struct logical_clock){.nodes = trace_nodes(t)};
+	out->moves = xcalloc(out->nodes + 1, sizeof(*out->moves));
+	out->most = xcalloc(out->nodes + 1, sizeof(*out->most));
+	ret = find_messages(&w, file, err);
+	if (!ret) {
+		arrange(&w);
+		move_all(&w);
+		for (uint32_t node = 0; node < out->nodes; node++)
+			draw(&w, node);
+	}
+	vec_free(&w.v);
+	xfree(w.order);
+	xfree(w.first);
+	xfree(w.at);
+	xfree(w.waits);
+	xfree(w.is_waiting);
+	return ret;
+}
+
+void logical_clock_free(struct logical_clock *l)
+{
+	for (size_t i = 0; l->moves && i < l->nodes; i++)
+		timeline_free(&l->moves[i]);
+	xfree(l->moves);
+	xfree(l->most);
+}
