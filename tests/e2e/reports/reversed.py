@@ -14,6 +14,7 @@ from tap import KRON, Suite, compile_text, need  # noqa: E402
 
 N = 300
 GAP_MS = 2
+BEHIND_MS = 40  # more than a message takes on a busy machine
 PROGRAM = """
 #include <stdlib.h>
 #include <unistd.h>
@@ -66,15 +67,15 @@ def one_clock():
 
 
 def early():
-    """Each arrives 9 ms before it is sent: four or five others are under way."""
+    """Each arrives long before it is sent: some twenty others are under way."""
     record()
     truth = messages()
-    put_wrong("b", -9000)
+    put_wrong("b", -1000 * BEHIND_MS)
     m = messages()
     need(m["count"] == N and m["begun"] == m["ended"] == 0, m)
     # but for those that took longer than the clock is wrong
     need(m["negative"] > N * 9 // 10, m)
-    need(abs(m["most_negative_ns"] - (9_000_000 - truth["min_ns"])) < 500_000, f"{m}, in truth {truth}")
+    need(abs(m["most_negative_ns"] - (BEHIND_MS * 1_000_000 - truth["min_ns"])) < 500_000, f"{m}, in truth {truth}")
     text = subprocess.run([KRON, "report", "-i", "info", "a", "b"], capture_output=True, text=True, check=True).stdout
     need(f"({m['negative']} end before they begin, by " in text and "clocks of the nodes disagree" in text, text)
     html = subprocess.run([KRON, "view", "-i", "info", "-o", "-", "a", "b"], capture_output=True, text=True, check=True).stdout
@@ -107,10 +108,12 @@ def times(*more):
 def moved():
     """Mended: each message arrives after it was sent, the sender's times are its own, the receiver's keep order and lengths."""
     record()
-    put_wrong("b", -9000)
+    put_wrong("b", -1000 * BEHIND_MS)
     rows, said = mended()
     need(rows[0]["count"] == N and rows[0]["negative"] == rows[0]["begun"] == rows[0]["ended"] == 0, rows)
-    need(f"of {N} messages between the nodes were received before they were sent" in said and "times of node 2 are moved, by 8." in said and "node 1" not in said, said)
+    far = re.search(r"times of node 2 are moved, by ([0-9.]+) ms", said)
+    need(f"of {N} messages between the nodes were received before they were sent" in said and far and BEHIND_MS / 2 < float(far[1]) < BEHIND_MS, said)
+    need("node 1" not in said, said)
     before, after = times(), times("--mend-clocks", "info")
     need(sorted(len(v) for v in before.values()) == [2 * N] * 2, {k: len(v) for k, v in before.items()})
     shifts = {k: [y - x for x, y in zip(v, after[k])] for k, v in before.items()}
@@ -119,11 +122,11 @@ def moved():
     (other,) = set(before) - set(same)
     own = shifts[same[0]][0]
     need(after[other] == sorted(after[other]), "order")
-    need(all(0 <= s - own <= 9_000_000 for s in shifts[other]), (min(shifts[other]), max(shifts[other])))
-    # the calls themselves are a hundredth longer or shorter; what is stretched is the wait for a message, but where two come at once
-    calls = [(b[1] - b[0], a[1] - a[0]) for b, a in zip(zip(before[other][::2], before[other][1::2]), zip(after[other][::2], after[other][1::2]))]
-    far = [(x, y) for x, y in calls if abs(y - x) > 0.011 * x + 4]
-    need(len(far) <= N // 20, far)
+    need(all(0 <= s - own <= BEHIND_MS * 1_000_000 for s in shifts[other]), (min(shifts[other]), max(shifts[other])))
+    # most calls are a hundredth shorter at most: what is stretched is the wait for a message
+    calls = zip(zip(before[other][::2], before[other][1::2]), zip(after[other][::2], after[other][1::2]))
+    grown = sorted(abs((a[1] - a[0]) - (b[1] - b[0])) / (b[1] - b[0] + 1) for b, a in calls)
+    need(grown[len(grown) // 2] <= 0.011, grown)
 
 
 RING = """
