@@ -12,6 +12,7 @@
 #include "collect/kernel/pidns.h"
 #include "collect/kernel/process_maps.h"
 #include "collect/kernel/sockets.h"
+#include "collect/pages/pages.h"
 
 struct live_answer {
 	struct connection c; /* in no list: nobody waits for it */
@@ -36,6 +37,9 @@ int serve_live_prepare(struct live_answer **out, struct server *s, pid_t pid,
 	process_uid(pid, &c->peer.uid);
 	c->ticket = tasks_announce(s->tasks, pid, c->peer.its_pid);
 	code = serve_make_answer(c, &l->a, err);
+	/* before it runs, as in serve_answer() */
+	if (!code && s->pages)
+		pages_note_maps(s->pages, pid);
 	vec_for(&l->a.notes, n)
 		server_note_untraced(s, pid, n->module, n->err.msg);
 	if (!code && l->a.fd < 0)
