@@ -156,14 +156,35 @@ static struct range_image *image(struct ranges *r)
 	return r->images.n ? &r->images.v[r->images.n - 1] : NULL;
 }
 
+/* It has executed a program that looks the same from outside, so all is where it was. */
+static void begin_same_image(struct ranges *r)
+{
+	const uint32_t last = (uint32_t)r->images.n - 1;
+	const struct range_image same = {.image = image(r)->image};
+
+	*vec_push(&r->images) = same;
+	vec_for(&r->v, one)
+		for (size_t i = 0, n = one->spans.n; i < n; i++) {
+			struct range_span s = one->spans.v[i];
+
+			if (s.image != last)
+				continue;
+			s.image++;
+			*vec_push(&one->spans) = s;
+		}
+}
+
 /* Of the last image, if it is not that of one before. */
 static void set_uid(struct ranges *r, uint32_t uid)
 {
 	vec_for(&r->images, i)
 		if (i->uid == uid)
 			return;
-	if (image(r) && !image(r)->uid)
-		image(r)->uid = uid;
+	if (!uid || !image(r))
+		return;
+	if (image(r)->uid)
+		begin_same_image(r);
+	image(r)->uid = uid;
 }
 
 static void take_uid(void *ctx, pid_t pid, uint32_t uid)
@@ -176,13 +197,11 @@ static void take_uid(void *ctx, pid_t pid, uint32_t uid)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* It has executed a program: what is asked for lies elsewhere.  The new one is in no table before it has its plan. */
-static void begin_image(struct ranges *r, uint64_t start)
+/* It has executed a program: what is asked for lies elsewhere. */
+static void begin_image(struct ranges *r, uint64_t which)
 {
-	if (image(r) && r->drain)
-		set_uid(r, tasks_last_uid(r->drain->tasks, r->pid));
 	r->is_unsure |= image(r) && !image(r)->uid;
-	*vec_push(&r->images) = (struct range_image){.start = start};
+	*vec_push(&r->images) = (struct range_image){.image = which};
 	vec_for(&r->v, one)
 		if (one->kind == RANGE_ADDRESSES)
 			add_span(r, one, one->start, one->end);
@@ -192,15 +211,18 @@ static void begin_image(struct ranges *r, uint64_t start)
 static void note(void *ctx, pid_t pid)
 {
 	struct ranges *r = ctx;
-	uint64_t start;
+	uint64_t which;
 
 	pthread_mutex_lock(&r->lock);
 	if (!r->pid)
 		r->pid = pid;
-	start = pid == r->pid ? process_text_start(pid) : 0;
-	if (start) {
-		if (!image(r) || image(r)->start != start)
-			begin_image(r, start);
+	which = pid == r->pid ? process_image(pid) : 0;
+	if (which) {
+		/* one that it has just executed is in no table before it has its plan */
+		if (image(r) && r->drain)
+			set_uid(r, tasks_last_uid(r->drain->tasks, pid));
+		if (!image(r) || image(r)->image != which)
+			begin_image(r, which);
 		find_symbols(r, pid);
 		find_mappings(r, pid);
 	}

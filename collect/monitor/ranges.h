@@ -43,7 +43,7 @@ struct range {
 	VEC(struct range_span) spans;
 };
 struct range_image {    /* a program that the process has executed */
-	uint64_t start; /* of its text */
+	uint64_t image; /* process_image() */
 	uint32_t uid;   /* 0: not known yet */
 };
 struct ranges {

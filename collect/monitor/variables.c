@@ -191,11 +191,14 @@ static void look(struct variables *v, pid_t pid)
 
 /* ---- what they are ---- */
 
-/* Field 26 of stat: another program, or the same once more, begins elsewhere. */
-uint64_t process_text_start(pid_t pid)
+/*
+ * Fields 26 and 28 of stat: where text and stack begin.  Programs that are not position-independent have the same text,
+ * and hardly the same stack; two that have both have the same variables, too.
+ */
+uint64_t process_image(pid_t pid)
 {
 	char path[64], text[2048], *at;
-	unsigned long long start = 0;
+	unsigned long long code, stack;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -207,7 +210,7 @@ uint64_t process_text_start(pid_t pid)
 	at = strrchr(text, ')');
 	for (int field = 2; at && field < 26; field++)
 		at = strchr(at + 1, ' ');
-	return at && sscanf(at, "%llu", &start) == 1 ? start : 0;
+	return at && sscanf(at, "%llu %*u %llu", &code, &stack) == 2 && code ? code ^ stack : 0;
 }
 
 static uint64_t value_of(const struct variable *k, const uint8_t *bytes)
@@ -265,12 +268,12 @@ static void read_one(const struct variable *k, pid_t pid, struct reading *out)
 
 void monitor_variables_find(struct variables *v, pid_t pid)
 {
-	const uint64_t start = v->v.n ? process_text_start(pid) : 0;
+	const uint64_t image = v->v.n ? process_image(pid) : 0;
 
-	if (start && start != v->start) {
+	if (image && image != v->image) {
 		vec_for(&v->v, k)
 			k->addr = 0;
-		v->start = start;
+		v->image = image;
 		v->mapped = 0;
 	}
 	look(v, pid);

@@ -27,7 +27,7 @@ struct variable {
 };
 struct variables {
 	VEC(struct variable) v;
-	uint64_t start; /* of the process's program text when they were looked for */
+	uint64_t image; /* of the process when they were looked for */
 	size_t mapped;  /* mappings there were then */
 };
 
@@ -37,8 +37,8 @@ const char *monitor_variable_trouble(const struct variable *k, char *text, size_
 int monitor_variables_add(struct variables *v, const char *text, struct err *err);
 /* Where they are now: addr and bytes. */
 void monitor_variables_find(struct variables *v, pid_t pid);
-/* Of the program that the process executes; 0: it is not known. */
-uint64_t process_text_start(pid_t pid);
+/* Another one when it has executed a program; 0: it is not known. */
+uint64_t process_image(pid_t pid);
 /* out: as many as there are variables. */
 void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out);
 void monitor_variables_free(struct variables *v);

@@ -85,6 +85,24 @@ def after_exec():
     monitor("-q", "--range", "word:r", "-L", "ranged", "--", "sh", "-c", "./ranged 40 >/dev/null; exec ./ranged 300")
     got, _ = totals()
     need(got == {"word:r": 900}, got)
+    # one whose stack alone lies elsewhere, and one that looks the same from outside
+    tap.compile_text("again", """
+#include <unistd.h>
+volatile int counted;
+int main(int c, char **v)
+{
+	for (int i = 0; i < 1000; i++)
+		counted = i;
+	if (v[1][0] == '2')
+		return 0;
+	v[1][0]++;
+	return execv("./again", v);
+}
+""", "-no-pie")
+    for how in ([], ["setarch", "-R"]):
+        monitor("-q", "--range", "counted:w", "-L", "again", "--", *how, "./again", "1")
+        got, _ = totals()
+        need(got == {"counted:w": 2000}, f"{how}: {got}")
 
 
 def saved():
