@@ -130,7 +130,26 @@ static bool bias_of(const struct elf_image *img, const struct process_mapping *m
 	return false;
 }
 
-static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m, bool local)
+/* All of its segments. */
+static void note_home(struct variable *k, const struct elf_image *img, uint64_t bias,
+		      const struct process_mapping *m)
+{
+	k->home.start = UINT64_MAX;
+	k->home.end = 0;
+	for (size_t i = 0; i < img->nsegments; i++) {
+		const struct elf_segment *s = &img->segments[i];
+		const uint64_t from = (bias + s->vaddr) & ~(uint64_t)(PAGE - 1),
+			       to = bias + s->vaddr + s->memsz;
+
+		k->home.start = from < k->home.start ? from : k->home.start;
+		k->home.end = to > k->home.end ? to : k->home.end;
+	}
+	k->home.dev = m->dev;
+	k->home.ino = m->ino;
+}
+
+/* turn: 1: it is a library's; 2: statics. */
+static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m, int turn)
 {
 	char path[96];
 	struct elf_image *img;
@@ -144,7 +163,7 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 		return;
 	if (bias_of(img, m, &bias)) {
 		vec_for(&v->v, k) {
-			struct search q = {.name = k->name, .local = local};
+			struct search q = {.name = k->name, .local = turn & 2};
 
 			if (k->addr)
 				continue;
@@ -154,6 +173,9 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 			k->bytes = k->size ? k->size : (unsigned)q.found.size;
 			k->addr = bias + q.found.value;
 			k->was_found = true;
+			k->home.ino = 0;
+			if (turn & 1)
+				note_home(k, img, bias, m);
 		}
 	}
 	elf_image_close(img);
@@ -167,6 +189,37 @@ static bool are_all_found(const struct variables *v)
 	return true;
 }
 
+static bool is_home(const struct variable *k, const struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct process_mapping *m = &maps->v[i];
+
+		if (m->ino == k->home.ino && m->dev == k->home.dev && m->start >= k->home.start &&
+		    m->start < k->home.end)
+			return true;
+	}
+	return false;
+}
+
+/* What is in the place of a library that was unloaded is not its variables. */
+static void forget_unloaded(struct variables *v, const struct process_maps *maps)
+{
+	vec_for(&v->v, k) {
+		if (!k->addr || !k->home.ino || is_home(k, maps))
+			continue;
+		k->addr = 0;
+		v->mapped = 0;
+	}
+}
+
+static bool are_all_the_programs(const struct variables *v)
+{
+	for (size_t i = 0; i < v->v.n; i++)
+		if (v->v.v[i].home.ino)
+			return false;
+	return true;
+}
+
 /* What all see comes first, in the program and then in its libraries; then the statics, likewise. */
 static void look(struct variables *v, pid_t pid)
 {
@@ -174,15 +227,19 @@ static void look(struct variables *v, pid_t pid)
 	struct err err;
 	char *exe;
 
-	if (are_all_found(v) || process_maps_read(&maps, pid, &err))
+	if ((are_all_found(v) && are_all_the_programs(v)) || process_maps_read(&maps, pid, &err))
 		return;
+	forget_unloaded(v, &maps);
 	if (maps.n != v->mapped) {
 		exe = process_exe(pid);
 		for (int turn = 0; turn < 4; turn++)
-			for (size_t i = 0; i < maps.n && !are_all_found(v); i++)
+			for (size_t i = 0; i < maps.n && !are_all_found(v); i++) {
+				const bool is_library = !exe || strcmp(maps.v[i].path, exe);
+
 				if (process_mapping_is_exec(&maps.v[i]) && maps.v[i].ino &&
-				    (!exe || strcmp(maps.v[i].path, exe)) == (turn & 1))
-					look_in(v, pid, &maps.v[i], turn & 2);
+				    is_library == (turn & 1))
+					look_in(v, pid, &maps.v[i], turn);
+			}
 		xfree(exe);
 		v->mapped = maps.n;
 	}

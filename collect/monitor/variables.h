@@ -5,7 +5,7 @@
  *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size
  *
  * Looked for among the global variables of the program and its libraries, then among their statics, when the
- * process has mapped them; once more after it has executed another program.
+ * process has mapped them; once more after it has executed another program, or unloaded the library.
  */
 #ifndef COLLECT_MONITOR_VARIABLES_H
 #define COLLECT_MONITOR_VARIABLES_H
@@ -21,6 +21,9 @@ struct variable {
 	unsigned size;  /* bytes; 0: the symbol's */
 	unsigned bytes; /* of what was found */
 	uint64_t addr;  /* 0: not found in what is mapped */
+	struct {        /* the library that has it; ino 0: it is the program's own, and stays */
+		uint64_t start, end, dev, ino;
+	} home;
 	bool was_found;
 	bool is_ambiguous;  /* statics of this name are several */
 	unsigned too_short; /* bytes of one that the type is longer than; 0: there was none */

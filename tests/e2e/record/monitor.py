@@ -102,6 +102,43 @@ def variables():
     need("nothing: the program and its libraries have no such variable\n" in rest, rest)
 
 
+def known(rows, name):
+    return {row["events"][name] for row in rows} - {None}
+
+
+def variables_that_go():
+    """Another program at the same addresses, another library in the place of one: their values are no values of it."""
+    program = "#include <unistd.h>\nvolatile int %s = %d;\nint main(int c, char **v) { usleep(150000); return c > 1 ? execv(v[1], v + 1) : 5; }\n"
+    tap.compile_text("first", program % ("alpha", 1), "-no-pie")
+    tap.compile_text("second", program % ("beta", 2), "-no-pie")
+    rows, end, _ = watch(["--every", "10ms", "--var", "alpha", "--var", "beta"], ["./first", "./second"])
+    need((known(rows, "alpha"), known(rows, "beta")) == ({1}, {2}), end)
+    for name, n in (("one", 11), ("other", 22)):
+        tap.compile_text(f"{name}.so", f"int in_{name} = {n};\n", "-shared", "-fPIC")
+    tap.compile_text("loads", """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	const char *files[] = {"./one.so", "./other.so", "./one.so"}, *names[] = {"in_one", "in_other", "in_one"};
+	for (int i = 0; i < 3; i++) {
+		void *l = dlopen(files[i], RTLD_NOW);
+		int *p = dlsym(l, names[i]);
+		*p += i;
+		printf("%d %p\\n", i, (void *)p);
+		usleep(100000);
+		dlclose(l);
+	}
+	return 5;
+}
+""", "-ldl")
+    rows, end, _ = watch(["--every", "10ms", "--var", "in_one", "--var", "in_other"], ["./loads"])
+    # what a library is loaded with may be seen, too
+    need(known(rows, "in_one") | {11} == {11, 13} and known(rows, "in_other") | {22} == {22, 23}, end)
+    need(not any(None not in row["events"].values() for row in rows), "both at once")
+
+
 def freeze():
     """All eight at once: the skew is small when the machine is not busy; and nobody's turns go on meanwhile."""
     tap.compile_c("p", "bins/monitored.c")
@@ -418,6 +455,7 @@ with tap.Suite("monitor") as s:
     s.case("and with stops", calls, "--freeze")
     s.case("children", children)
     s.case("variables by name", variables)
+    s.case("variables that go", variables_that_go)
     s.case("eight threads stop at once", freeze)
     s.case("no EINTR that the program sees", no_eintr)
     s.case("a program whose first thread has ended", leader_gone)
