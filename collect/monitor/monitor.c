@@ -91,6 +91,19 @@ static void add_column(struct monitor *m, const char *name, enum reading_kind ki
 		(struct column){.name = xstrdup(name), .kind = kind, .type = type};
 }
 
+/* What the program names may be called as another column: an object of JSON has one member of a name. */
+static void add_named_column(struct monitor *m, const char *name, const char *what,
+			     enum reading_kind kind, enum value_type type)
+{
+	char *other = NULL;
+
+	vec_for(&m->columns.v, c)
+		if (!other && !strcmp(c->name, name))
+			other = xasprintf("%s:%s", what, name);
+	add_column(m, other ? other : name, kind, type);
+	xfree(other);
+}
+
 static void add_idle_columns(struct monitor *m)
 {
 	char name[32];
@@ -126,9 +139,9 @@ static void add_columns(struct monitor *m)
 		xfree(name);
 	}
 	vec_for(&m->ranges.v, r)
-		add_column(m, r->text, READING_COUNT, 0);
-	for (size_t i = 0; i < m->variables.v.n; i++)
-		add_column(m, m->variables.v.v[i].name, READING_VALUE, m->variables.v.v[i].type);
+		add_named_column(m, r->text, "range", READING_COUNT, 0);
+	vec_for(&m->variables.v, v)
+		add_named_column(m, v->name, "var", READING_VALUE, v->type);
 }
 
 void monitor_prepare(struct monitor *m)

@@ -105,6 +105,15 @@ int main(int c, char **v)
         need(got == {"counted:w": 2000}, f"{how}: {got}")
 
 
+def of_one_name():
+    """Each column has a name of its own, or who reads JSON sees one of them."""
+    tap.compile_text("p", "volatile int idle, word = 7;\nint main(void) { for (int i = 0; i < 10; i++) idle += word; return 0; }\n")
+    monitor("-q", "-e", "idle", "--range", "idle", "--range", "word", "--var", "word", "--var", "idle", "-L", "p", "--", "./p")
+    got, _ = totals()
+    names = [name for name in got if not name.startswith("idle")]
+    need(names == ["range:idle", "word", "var:word", "var:idle"] and got["range:idle"] == 20 and got["word"] == 10, got)
+
+
 def saved():
     build("-O1")
     monitor("-q", "--range", "word:r", "--range", "space", "-L", "ranged", "--save", "t", "--", "./ranged", "100")
@@ -132,5 +141,6 @@ with tap.Suite("monitor_ranges") as s:
     s.case("by address", by_address)
     s.case("with all libraries; mappings", all_libraries)
     s.case("a program that CMD executes", after_exec)
+    s.case("columns of one name", of_one_name)
     s.case("in a trace", saved)
     s.case("refusals", refused)
