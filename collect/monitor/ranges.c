@@ -104,6 +104,14 @@ static void watch_edges(struct ranges *r, uint64_t start, uint64_t end)
 		pages_watch(r->drain->pages, end);
 }
 
+/* Of a library or a file.  Where the program itself, its heap and its stack are nothing else was before, nor comes. */
+static bool can_be_anothers(const struct ranges *r, const struct range *one)
+{
+	return one->kind == RANGE_MAPPING  ? one->name[0] != '['
+	       : one->kind == RANGE_SYMBOL ? r->symbols.v.v[one->symbol].home.ino != 0
+					   : false;
+}
+
 /* A mapping grows; one that goes is not forgotten, for it was counted. */
 static void add_span(struct ranges *r, struct range *one, uint64_t start, uint64_t end)
 {
@@ -117,6 +125,7 @@ static void add_span(struct ranges *r, struct range *one, uint64_t start, uint64
 		return;
 	}
 	*vec_push(&one->spans) = (struct range_span){image, start, end};
+	one->has_come |= r->images.v[image].is_seen && can_be_anothers(r, one);
 	watch_edges(r, start, end);
 }
 
@@ -124,6 +133,34 @@ static bool is_mapping(const struct range *one, const struct process_mapping *m)
 {
 	return !strcmp(m->path, one->name) ||
 	       (m->path[0] == '/' && !strcmp(str_base_name(m->path), one->name));
+}
+
+static uint64_t mapped_bytes(const struct range *one, const struct range_span *s,
+			     const struct process_maps *maps)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct process_mapping *m = &maps->v[i];
+		const uint64_t from = m->start > s->start ? m->start : s->start;
+		const uint64_t to = m->end < s->end ? m->end : s->end;
+
+		if (from < to && is_mapping(one, m))
+			sum += to - from;
+	}
+	return sum;
+}
+
+static void note_gone(struct ranges *r, struct range *one, const struct process_maps *maps)
+{
+	const uint64_t at = one->kind == RANGE_SYMBOL ? r->symbols.v.v[one->symbol].addr : 0;
+
+	one->is_gone = false;
+	vec_for(&one->spans, s)
+		if (s->image == r->images.n - 1 && can_be_anothers(r, one))
+			one->is_gone |= one->kind == RANGE_SYMBOL
+						? at < s->start || at >= s->end
+						: mapped_bytes(one, s, maps) < s->end - s->start;
 }
 
 static void find_mappings(struct ranges *r, pid_t pid)
@@ -137,6 +174,8 @@ static void find_mappings(struct ranges *r, pid_t pid)
 		for (size_t i = 0; one->kind == RANGE_MAPPING && i < maps.n; i++)
 			if (is_mapping(one, &maps.v[i]))
 				add_span(r, one, maps.v[i].start, maps.v[i].end);
+	vec_for(&r->v, one)
+		note_gone(r, one, &maps);
 	process_maps_free(&maps);
 }
 
@@ -225,6 +264,7 @@ static void note(void *ctx, pid_t pid)
 			begin_image(r, which);
 		find_symbols(r, pid);
 		find_mappings(r, pid);
+		image(r)->is_seen = true;
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -299,6 +339,14 @@ static bool is_known(struct ranges *r, struct range *one)
 	return false;
 }
 
+static void finish_reading(struct ranges *r, struct range *one, struct reading *out)
+{
+	out->known = is_known(r, one);
+	out->is_estimate = out->n != one->count && (one->has_come || one->is_gone);
+	one->has_come &= !out->known;
+	one->count = out->n;
+}
+
 void monitor_ranges_read(struct ranges *r, struct reading *out)
 {
 	uint32_t uid;
@@ -318,7 +366,7 @@ void monitor_ranges_read(struct ranges *r, struct reading *out)
 	for (uint32_t i = 0; i < r->images.n; i++)
 		add_image(r, i, out);
 	for (size_t i = 0; i < r->v.n; i++)
-		out[i].known = is_known(r, &r->v.v[i]);
+		finish_reading(r, &r->v.v[i], &out[i]);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -331,9 +379,10 @@ const char *monitor_range_trouble(struct ranges *r, struct range *one)
 		       "the whole line may be counted";
 	if (is_known(r, one))
 		return NULL;
-	return one->kind == RANGE_SYMBOL    ? "the program and its libraries have no such variable"
-	       : one->kind == RANGE_MAPPING ? "the program has no such mapping"
-					    : "no access of the program was counted";
+	return one->kind == RANGE_SYMBOL ? "the program and its libraries have no such variable"
+	       : one->kind == RANGE_MAPPING
+		       ? "the program had no such mapping at the end of an interval"
+		       : "no access of the program was counted";
 }
 
 void monitor_ranges_free(struct ranges *r)

@@ -41,10 +41,14 @@ struct range {
 	uint64_t start, end; /* RANGE_ADDRESSES */
 	size_t symbol;       /* among the variables */
 	VEC(struct range_span) spans;
+	bool has_come;  /* since the last reading: what lay there before may have been counted */
+	bool is_gone;   /* a part of it, of the last image: what lies there now is counted */
+	uint64_t count; /* at the last reading */
 };
 struct range_image {    /* a program that the process has executed */
 	uint64_t image; /* process_image() */
 	uint32_t uid;   /* 0: not known yet */
+	bool is_seen;   /* not for the first time: what comes now has come while it ran */
 };
 struct ranges {
 	VEC(struct range) v;
