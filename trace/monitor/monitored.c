@@ -213,10 +213,13 @@ bool monitored_open(struct monitored *m, const struct trace *t)
 	m->freezes = has_value(t, "freezes");
 	m->of_board = trace_session_is(t, "monitor", "board");
 	read_columns(m);
-	if (m->columns.v.n)
-		return true;
-	monitored_close(m);
-	return false;
+	if (!m->columns.v.n && !has_value(t, "monitor")) {
+		monitored_close(m);
+		return false;
+	}
+	/* they are written first: of a file that lost them the lines have no meaning */
+	m->damaged += !m->columns.v.n && !m->damaged;
+	return true;
 }
 
 bool monitored_next(struct monitored *m, struct monitor_row *row)

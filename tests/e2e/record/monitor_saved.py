@@ -103,6 +103,20 @@ def killed():
     need(lines_of(r.stdout)[1] == end and "4 lines" in r.stderr, r.stderr)
 
 
+def without_columns():
+    """A file whose beginning is gone, as after the machine's crash: not an empty trace, but one that is damaged."""
+    kron("monitor", "-o", "t/", "-e", "page-faults", "--", "true")
+    with open("t/monitor") as f:
+        text = f.read()
+    for left in ("", text[5:], "x\n" + text):
+        with open("t/monitor", "w") as f:
+            f.write(left)
+        for words in (["report"], ["report", "--json"], ["info"], ["view", "-o", "p.html"]):
+            r = kron(*words, "t")
+            need("make no sense" in r.stderr + r.stdout or words[0] == "view", f"{words} of {left[:9]!r}: {r}")
+        need(json.loads(kron("info", "--json", "t").stdout)["monitor"]["damaged"] > 0, left[:9])
+
+
 def full_disk():
     """One sentence, the documented status, and what was written is readable; the program does not feel it."""
     tap.compile_c("p", "bins/monitored.c")
@@ -188,6 +202,7 @@ with tap.Suite("monitor_saved") as s:
     s.case("and with stops", same_rows, "--freeze")
     s.case("as a table; -o DIR", same_table)
     s.case("the monitor is killed", killed)
+    s.case("without its columns", without_columns)
     s.case("a full disk", full_disk)
     s.case("refusals", refused)
     s.case("beside a recording", beside_a_recording)
