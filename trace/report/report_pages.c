@@ -63,21 +63,51 @@ static const char *module_before(const struct report *rep, const struct range *r
 										    : NULL;
 }
 
-/* Where the module that holds the page begins in memory; NULL: none does. */
+/* A program that the process has executed before or since, or another library, had a file of its own there. */
+static bool is_anothers_too(const struct report *rep, const struct range *r, const char *name)
+{
+	const uint64_t at = *r->mapping->name ? r->start : r->mapping->start - 1;
+
+	for (size_t i = 0; i < rep->p->maps.n; i++) {
+		const struct trace_mapping *m = &rep->p->maps.v[i];
+
+		if (m->pid == r->pid && m->name[0] == '/' && at - m->start < m->end - m->start &&
+		    strcmp(m->name, name))
+			return true;
+	}
+	return false;
+}
+
+/* Its first mapping at or below the page: the process may have had it at several places, one after the other. */
+static const struct trace_mapping *first_mapping(const struct report *rep, const struct range *r,
+						 const char *name)
+{
+	const struct trace_mapping *lowest = NULL, *nearest = NULL;
+
+	for (size_t i = 0; i < rep->p->maps.n; i++) {
+		const struct trace_mapping *m = &rep->p->maps.v[i];
+
+		if (m->pid != r->pid || strcmp(m->name, name))
+			continue;
+		if (!lowest || m->start < lowest->start)
+			lowest = m;
+		if (!m->offset && m->start <= r->start && (!nearest || m->start > nearest->start))
+			nearest = m;
+	}
+	return nearest ? nearest : lowest;
+}
+
+/* Where the module that holds the page begins in memory; NULL: none does, or it cannot be told which. */
 static const char *module_of(const struct report *rep, const struct range *r, uint64_t *base)
 {
 	const char *name =
 		r->mapping && r->mapping->name[0] == '/' ? r->mapping->name : module_before(rep, r);
-	const struct trace_mapping *lowest = NULL;
+	const struct trace_mapping *first;
 
-	for (size_t i = 0; name && i < rep->p->maps.n; i++) {
-		const struct trace_mapping *m = &rep->p->maps.v[i];
-
-		if (m->pid == r->pid && !strcmp(m->name, name) &&
-		    (!lowest || m->start < lowest->start))
-			lowest = m;
-	}
-	*base = lowest ? lowest->start - lowest->offset : 0;
+	if (!name || is_anothers_too(rep, r, name))
+		return NULL;
+	first = first_mapping(rep, r, name);
+	*base = first ? first->start - first->offset : 0;
 	return name;
 }
 

@@ -153,6 +153,33 @@ def two_programs():
         tap.need((sum(g[0] for g in got), sum(g[1] for g in got)) == (reads, writes), (n, got))
 
 
+def names_of_each():
+    """Variables of a program that lies elsewhere each time, and of two that lie at the same place: of those nobody knows."""
+    text = """
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((aligned(4096))) volatile int %s[4096];
+int main(int c, char **v)
+{
+	for (int i = 0; i < 1000; i++)
+		%s[2000] = i;
+	return c > 2 ? execv(v[1], v + 1) : 0;
+}
+"""
+    for name in ("alpha", "beta"):
+        tap.compile_text(name, text % (name, name), "-fPIE", "-pie")
+        tap.compile_text(f"fixed_{name}", text % (name, name), "-no-pie")
+
+    def names(*words):
+        rows, _ = pages("-F", "main", "--", *words)
+        return [row["variables"] for row in rows if row["writes"] == 1000]
+
+    got = sorted(names("./alpha", "./alpha", "./beta", "./alpha", "x"))
+    tap.need(got == [["alpha"], ["alpha"], ["alpha"], ["beta"]], got)
+    got = names("./fixed_alpha", "./fixed_beta", "x")
+    tap.need(got == [[], []], got)
+
+
 def in_handlers():
     """a handler that counts between any two instructions of the counting"""
     build()
@@ -349,6 +376,7 @@ with tap.Suite("page_counts") as s:
     s.case("counters of 11 and 19 bits", widths)
     s.case("kills and forks", ends)
     s.case("two programs in one process", two_programs)
+    s.case("variables of each program in one process", names_of_each)
     s.case("handlers", in_handlers)
     s.case("as lackey counts: -O0", as_lackey, 12, "-O0")
     s.case("... -O2", as_lackey, 12, "-O2")
