@@ -240,6 +240,8 @@ static void take_uid(void *ctx, pid_t pid, uint32_t uid)
 static void begin_image(struct ranges *r, uint64_t which)
 {
 	r->is_unsure |= image(r) && !image(r)->uid;
+	/* those of the one before: its code is gone, and of the new one none has been executed */
+	pages_watch_none(r->drain->pages);
 	*vec_push(&r->images) = (struct range_image){.image = which};
 	vec_for(&r->v, one)
 		if (one->kind == RANGE_ADDRESSES)
@@ -376,7 +378,7 @@ const char *monitor_range_trouble(struct ranges *r, struct range *one)
 		return "what the program did before it executed another one may be missing";
 	if (r->is_full)
 		return "it begins or ends inside of a line of 64 bytes, of which too many are watched: "
-		       "the whole line may be counted";
+		       "all of the line may be counted, or nothing";
 	if (is_known(r, one))
 		return NULL;
 	return one->kind == RANGE_SYMBOL ? "the program and its libraries have no such variable"

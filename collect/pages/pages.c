@@ -83,6 +83,14 @@ void pages_watch(struct pages *p, uint64_t address)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void pages_watch_none(struct pages *p)
+{
+	pthread_mutex_lock(&p->lock);
+	/* Release: as above. */
+	__atomic_store_n(&p->watch->n, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&p->lock);
+}
+
 bool pages_watch_is_full(const struct pages *p)
 {
 	return p->watch_is_full;

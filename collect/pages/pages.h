@@ -57,6 +57,8 @@ bool pages_are_counted(const struct pages *p);
  * there yet.  From any thread.
  */
 void pages_watch(struct pages *p, uint64_t address);
+/* What has them has ended, or has executed another program. */
+void pages_watch_none(struct pages *p);
 /* Lines were more than there is room for. */
 bool pages_watch_is_full(const struct pages *p);
 /* Is it a chunk of records of pages?  They are not samples. */

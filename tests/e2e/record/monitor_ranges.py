@@ -86,23 +86,28 @@ def after_exec():
     got, _ = totals()
     need(got == {"word:r": 900}, got)
     # one whose stack alone lies elsewhere, and one that looks the same from outside
-    tap.compile_text("again", """
+    text = """
 #include <unistd.h>
 volatile int counted;
 int main(int c, char **v)
 {
 	for (int i = 0; i < 1000; i++)
 		counted = i;
-	if (v[1][0] == '2')
+	if (!--v[1][0])
 		return 0;
-	v[1][0]++;
-	return execv("./again", v);
+	return execv(v[0], v);
 }
-""", "-no-pie")
+"""
+    tap.compile_text("again", text, "-no-pie")
     for how in ([], ["setarch", "-R"]):
-        monitor("-q", "--range", "counted:w", "-L", "again", "--", *how, "./again", "1")
+        monitor("-q", "--range", "counted:w", "-L", "again", "--", *how, "./again", "\2")
         got, _ = totals()
         need(got == {"counted:w": 2000}, f"{how}: {got}")
+    # more lines, one after the other, than can be watched at once
+    tap.compile_text("again", text.replace("--v[1][0]", "*++v[1]"), "-fPIE", "-pie")
+    monitor("-q", "--range", "counted:w", "-L", "again", "--", "./again", 300 * "x")
+    got, _ = totals()
+    need(got == {"counted:w": 300000}, got)
 
 
 def mapped_late():
