@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "cmd/cmd.h"
@@ -55,6 +57,8 @@ int cmd_recover(int argc, char **argv)
 		dir = argv[first];
 	if (output && !core)
 		return cmd_fail(&command, CMD_USAGE, "--output goes with a core file");
+	if (core && access(core, R_OK))
+		return cmd_fail(&command, CMD_ERROR, "cannot read %s: %s", core, strerror(errno));
 	code = core ? recover_core(dir, core, output, &r, &err) : recover_trace(dir, &r, &err);
 	if (r.living)
 		printf("%u traced %s still %s, untraced from here\n", r.living,

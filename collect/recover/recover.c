@@ -161,7 +161,8 @@ static int read_trace(struct before *b, const char *dir, const struct origin *fr
 	segment = trace_session(t, "segment");
 	b->hz = (double)trace_session_number(t, "tsc_hz", 0);
 	if (t->complete && !from->out)
-		code = err_set(err, EALREADY, "%s is complete: there is nothing to recover", dir);
+		code = err_set(err, EALREADY, "%s is complete: there is nothing to recover%s", dir,
+			       from->core ? "; -o OUT makes a trace of what the core has" : "");
 	else if (!segment)
 		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
 	else if (from->core && !from->out && look_at_segment(t) == RECOVER_WAITING)

@@ -291,6 +291,8 @@ def refusals():
     need(sorted(os.listdir("trace")) == sorted(os.listdir("other")), "something is left")
     recover(core, "trace")
     need_ends(whole_ticks("trace"), counters())
+    need("-o OUT makes" in recover(core, "trace"), "a complete trace and a core")
+    need("cannot read nowhere" in recover("nowhere", "trace", status=1), "a complete trace and no core")
 
 
 def not_in_the_core():
