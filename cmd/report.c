@@ -15,7 +15,7 @@ static struct edges_options edges;
 static struct intervals_options intervals;
 static const char *callers, *callees, *threshold;
 static struct graph_options graph = {.threshold = 0.5};
-static bool call_graph, events, monitor;
+static bool call_graph, events, monitor, messages;
 static bool by_thread, by_process, by_cpu, by_group, no_pager;
 
 static const struct opt options[] = {
@@ -62,6 +62,10 @@ static const struct opt options[] = {
 	{'i', "intervals", OPT_STR, &intervals.file, "FILE",
 	 "Show the intervals that FILE describes, an interval.info(5) whose events may be names of "
 	 "functions.",
+	 0, 0},
+	{0, "messages", OPT_FLAG, &messages, NULL,
+	 "Of the messages among these intervals (class 4), show which process has sent how many to "
+	 "which, and how long they took.",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
 	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90, p99, "
@@ -122,6 +126,7 @@ static bool find_unfit(unsigned kind, struct given *out)
 {
 	const struct given v[] = {
 		{"--by-thread", by_thread, PROFILE | INTERVALS},
+		{"--messages", messages, INTERVALS},
 		{"--by-process", by_process, PROFILE | INTERVALS},
 		{"--by-cpu", by_cpu, PROFILE | INTERVALS},
 		{"--by-group", by_group, PROFILE},
@@ -187,6 +192,10 @@ static const char *check_options(void)
 	if ((callers || callees) + call_graph + events + monitor + (intervals.file != NULL) > 1)
 		return "--intervals, --events, --monitor, --call-graph, and --callers or --callees "
 		       "exclude each other";
+	if (messages && (by_thread || by_process || by_cpu || profile.percentiles ||
+			 profile.virtual || profile.histogram))
+		return "--messages has a row for each two processes: --by-thread, --by-process, --by-cpu, "
+		       "--percentiles, --virtual and --histogram do not apply to it";
 	if (callers && callees && strcmp(callers, callees))
 		return "--callers and --callees together want the same function";
 	if (threshold) {
@@ -239,7 +248,7 @@ static int run(const struct trace *t)
 		if (report_edges(t, &edges, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (intervals.file) {
-		if (report_intervals(t, &intervals, stdout, &err))
+		if ((messages ? report_messages : report_intervals)(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (shows_monitor(t)) {
 		if (!report_monitor_has(t))

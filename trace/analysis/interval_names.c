@@ -181,3 +181,37 @@ int interval_info_open(struct interval_info *info, const struct trace *t, const 
 		return err_set(err, EINVAL, "%s describes no interval", file);
 	return 0;
 }
+
+void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
+			void *arg)
+{
+	struct intervals *m = intervals_new(info, MATCH_SOURCE, 32, fn, arg);
+	int64_t *clocks = interval_clocks(m, t);
+	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct trace_event e;
+
+	while (trace_cursor_next(c, &e))
+		if (e.s.event < KRON_EVENT_SPECIAL)
+			intervals_sample(m,
+					 &(struct interval_sample){.time = (int64_t)e.tsc,
+								   .data = e.s.event,
+								   .source = e.lane,
+								   .cpu = e.cpu,
+								   .clock = t->lanes[e.lane].node});
+	trace_cursor_close(c);
+	intervals_finish(m);
+	intervals_free(m);
+	xfree(clocks);
+}
+
+int interval_info_check_messages(const struct interval_info *info, const char *file,
+				 struct err *err)
+{
+	for (size_t d = 0; d < info->defs.n; d++)
+		if (info->defs.v[d].class == 4)
+			return 0;
+	return err_set(err, EINVAL,
+		       "%s describes no message: a line of class 4, sent and received, like "
+		       "4 send_it receive_it \"message\"",
+		       file);
+}

@@ -21,5 +21,11 @@ int interval_info_open(struct interval_info *info, const struct trace *t, const 
  * known.  Each sample's clock is its lane's node.  To be freed after the intervals.
  */
 int64_t *interval_clocks(struct intervals *m, const struct trace *t);
+/* All of the trace's samples, merged. */
+void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
+			void *arg);
+/* -EINVAL: it has no line of class 4. */
+int interval_info_check_messages(const struct interval_info *info, const char *file,
+				 struct err *err);
 
 #endif

@@ -3,11 +3,9 @@
 #define _GNU_SOURCE
 #include "trace/analysis/logical_clock.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "trace/analysis/interval_names.h"
-#include "trace/analysis/intervals.h"
 
 #define SLOWER 0.01    /* times that were moved come back by this much of the time that goes by */
 #define STRETCHES 10.0 /* what comes before is stretched by one part of so many */
@@ -26,6 +24,7 @@ struct event {
 
 struct work {
 	const struct trace *t;
+	const struct interval_info *info;
 	struct logical_clock *out;
 	VEC(struct event) v;
 	size_t *order; /* of v: by node and time */
@@ -48,8 +47,8 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 	struct work *w = arg;
 	const uint32_t from = w->t->lanes[i->source].node, to = w->t->lanes[i->end_source].node;
 
-	(void)def, (void)row;
-	if (from == to)
+	(void)row;
+	if (from == to || w->info->defs.v[def].class != 4)
 		return;
 	*vec_push(&w->v) = (struct event){.time = (uint64_t)i->begin, .node = from};
 	*vec_push(&w->v) = (struct event){.time = (uint64_t)(i->begin + i->ticks), .node = to};
@@ -63,34 +62,12 @@ static int find_messages(struct work *w, const char *file, struct err *err)
 {
 	struct interval_info info = {0};
 	int ret = interval_info_open(&info, w->t, file, err);
-	size_t n = 0;
 
-	for (size_t d = 0; d < info.defs.n; d++)
-		n += info.defs.v[d].class == 4;
-	if (!ret && !n)
-		ret = err_set(err, EINVAL,
-			      "%s describes no message: a line of class 4, sent and received, like "
-			      "4 send_it receive_it \"message\"",
-			      file);
-	if (!ret) {
-		struct intervals *m = intervals_new(&info, MATCH_SOURCE, 32, on_interval, w);
-		int64_t *clocks = interval_clocks(m, w->t);
-		struct trace_cursor *c = trace_cursor_open(w->t, -1);
-		struct trace_event e;
-
-		while (trace_cursor_next(c, &e))
-			if (e.s.event < KRON_EVENT_SPECIAL)
-				intervals_sample(m, &(struct interval_sample){
-							    .time = (int64_t)e.tsc,
-							    .data = e.s.event,
-							    .source = e.lane,
-							    .cpu = e.cpu,
-							    .clock = w->t->lanes[e.lane].node});
-		trace_cursor_close(c);
-		intervals_finish(m);
-		intervals_free(m);
-		xfree(clocks);
-	}
+	if (!ret)
+		ret = interval_info_check_messages(&info, file, err);
+	w->info = &info;
+	if (!ret)
+		intervals_of_trace(&info, w->t, on_interval, w);
 	interval_info_free(&info);
 	return ret;
 }

@@ -67,6 +67,10 @@ struct intervals_options {
 int report_intervals(const struct trace *t, const struct intervals_options *o, FILE *out,
 		     struct err *err);
 
+/* Likewise, --messages: who sends to whom, of those of class 4. */
+int report_messages(const struct trace *t, const struct intervals_options *o, FILE *out,
+		    struct err *err);
+
 /* ---- kron diff: two traces by function ---- */
 #define DIFF_KEYS "self|total|calls|avg"
 enum diff_key { DIFF_SELF, DIFF_TOTAL, DIFF_CALLS, DIFF_AVG };

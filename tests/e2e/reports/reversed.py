@@ -160,6 +160,7 @@ def ring():
     need([p.wait(60) for p in begun] == [0] * 4, "their status")
     with open("info", "w", encoding="utf-8") as f:
         f.writelines(f'4 send_{k} take_{(k + 1) % 4} "{k}"\n' for k in range(4))
+    who_sends_to_whom(names)
     was = (0, 0, 0)
     for us in ((-700, -20000, 300), (40, -35, 20000), (-3, 5, -8)):
         for k in range(3):
@@ -173,6 +174,18 @@ def ring():
         need(all(r["max_ns"] <= p["max_ns"] + 2000 * sum(map(abs, us)) for r, p in zip(rows, plain[0])), f"{us}: {rows}")
 
 
+def who_sends_to_whom(names):
+    """The ring, as --messages has it."""
+    rows = json.loads(subprocess.run([KRON, "report", "-q", "--json", "--messages", "-i", "info", *names], capture_output=True, text=True, check=True).stdout)
+    need([r["count"] for r in rows] == [N] * 4, rows)
+    got = {r["message"]: (r["from"]["process"].split(".")[0], r["to"]["process"].split(".")[0]) for r in rows}
+    need(got == {str(k): (str(k + 1), str((k + 1) % 4 + 1)) for k in range(4)}, got)
+    plain = {r["interval"]: r for r in messages_of(names)[0]}
+    need(all(r[k] == plain[r["message"]][k] for r in rows for k in ("total_ns", "min_ns", "max_ns", "negative")), rows)
+    text = subprocess.run([KRON, "report", "-q", "--messages", "-i", "info", *names], capture_output=True, text=True, check=True).stdout
+    need(len(text.splitlines()) == 5 and " program -> " in text, text)
+
+
 def refusals():
     record()
     for args, word, status in ((["a"], "one trace", 2), (["--mend-clocks", "nosuch", "a", "b"], "nosuch", 1)):
@@ -182,6 +195,9 @@ def refusals():
         f.write('1 send_it send_it%return "call"\n')
     r = subprocess.run([KRON, "report", "--mend-clocks", "info", "a", "b"], capture_output=True, text=True)
     need(r.returncode == 1 and "describes no message" in r.stderr, r)
+    for args in (["--messages"], ["--messages", "-i", "info", "--by-thread"], ["--messages", "-i", "info"]):
+        r = subprocess.run([KRON, "report", *args, "a", "b"], capture_output=True, text=True)
+        need(r.returncode in (1, 2) and r.stderr.count("\n") == 1 and "message" in r.stderr, r)
 
 
 def late():
