@@ -11,6 +11,7 @@
 #define STRETCHES 10.0 /* what comes before is stretched by one part of so many */
 #define LEAST_TICKS 64 /* from a sending to its reception */
 #define EDGE_TICKS 16  /* what rounding may not spoil */
+#define MOST_TICKS 0x1p60
 #define SECOND 1000000000u /* about, in ticks: anything that is long */
 
 /* A sending and its reception stand next to each other: 2n and 2n + 1. */
@@ -27,9 +28,9 @@ struct work {
 	const struct interval_info *info;
 	struct logical_clock *out;
 	VEC(struct event) v;
-	size_t *order; /* of v: by node and time */
-	size_t *first,
-		*at; /* in `order`, by node: its first one; the next to be done.  One more at the end. */
+	size_t *order;   /* of v: by node and time */
+	size_t *first;   /* in `order`, by node; one more at the end */
+	size_t *at;      /* likewise: the next one to be done */
 	uint32_t *waits; /* nodes that may go on */
 	size_t nwaits;
 	bool *is_waiting; /* by node */
@@ -51,11 +52,12 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 	if (from == to || w->info->defs.v[def].class != 4)
 		return;
 	*vec_push(&w->v) = (struct event){.time = (uint64_t)i->begin, .node = from};
-	*vec_push(&w->v) = (struct event){.time = (uint64_t)(i->begin + i->ticks), .node = to};
+	*vec_push(&w->v) =
+		(struct event){.time = (uint64_t)i->begin + (uint64_t)i->ticks, .node = to};
 	w->out->messages++;
 	w->out->reversed += i->ticks < 0;
-	if (i->ticks < 0 && (uint64_t)-i->ticks > w->out->most_reversed)
-		w->out->most_reversed = (uint64_t)-i->ticks;
+	if (i->ticks < 0 && 0 - (uint64_t)i->ticks > w->out->most_reversed)
+		w->out->most_reversed = 0 - (uint64_t)i->ticks;
 }
 
 static int find_messages(struct work *w, const char *file, struct err *err)
@@ -107,6 +109,22 @@ static void arrange(struct work *w)
 	}
 }
 
+/* A damaged trace has times of any size. */
+static uint64_t whole(double ticks)
+{
+	return ticks < MOST_TICKS ? (uint64_t)ticks : (uint64_t)MOST_TICKS;
+}
+
+/* By how much a reception is to be moved at least. */
+static int64_t least_move(const struct event *sent, const struct event *e)
+{
+	const double far = (double)(int64_t)(sent->time - e->time) + (double)sent->moved;
+
+	if (far > MOST_TICKS || far < -MOST_TICKS)
+		return 0;
+	return (int64_t)(sent->time - e->time) + sent->moved + LEAST_TICKS;
+}
+
 /* What is left of a move of so many ticks when so much time has gone by. */
 static int64_t left_of(int64_t moved, uint64_t since)
 {
@@ -148,7 +166,7 @@ static void do_next(struct work *w, uint32_t node, bool is_bound)
 	e->moved = inherited(w, place);
 	e->jump = place == w->first[node] ? place : event_at(w, place - 1)->jump;
 	if (is_reception(i) && is_bound) {
-		const int64_t least = (int64_t)(sent->time - e->time) + sent->moved + LEAST_TICKS;
+		const int64_t least = least_move(sent, e);
 
 		if (least > e->moved) {
 			e->moved = least;
@@ -212,7 +230,7 @@ static void move_all(struct work *w)
 /* From a moved time on, back to its own. */
 static void come_back(struct timeline *l, uint64_t time, int64_t moved, uint64_t until)
 {
-	const uint64_t own = time + (uint64_t)((double)moved / SLOWER) + 1;
+	const uint64_t own = time + whole((double)moved / SLOWER) + 1;
 
 	if (moved && own < until)
 		timeline_add(l, own, own);
@@ -222,14 +240,15 @@ static void come_back(struct timeline *l, uint64_t time, int64_t moved, uint64_t
 static void draw_jump(struct timeline *l, const struct event *before, const struct event *from,
 		      const struct event *e, int64_t had)
 {
-	const uint64_t stretch = (uint64_t)(STRETCHES * (double)(e->moved - had));
-	uint64_t begin = e->time > stretch ? e->time - stretch : 0, end = e->time - EDGE_TICKS;
+	const uint64_t stretch = whole(STRETCHES * (double)(e->moved - had));
+	const uint64_t edge = e->time > EDGE_TICKS ? EDGE_TICKS : 0;
+	uint64_t begin = e->time > stretch ? e->time - stretch : 0, end = e->time - edge;
 	int64_t then;
 
 	if (before && begin < before->time + EDGE_TICKS)
 		begin = before->time + EDGE_TICKS;
 	if (begin >= end) { /* no room */
-		begin = before ? before->time : e->time - EDGE_TICKS;
+		begin = before ? before->time : e->time - edge;
 		end = e->time;
 	}
 	then = from ? left_of(from->moved, begin - from->time) : 0;

@@ -93,7 +93,9 @@ static void put_row(struct fill *f, sqlite3_stmt *s, const int64_t *values, int 
 
 static int64_t process_of(const struct fill *f, uint32_t uid)
 {
-	return trace_part_process(f->t, f->part, uid);
+	const uint32_t id = trace_part_process(f->t, f->part, uid);
+
+	return id ? (int64_t)id : NONE;
 }
 
 static int64_t node_of(int node)

@@ -99,8 +99,8 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	row->sum += time;
 	row->squares += (profile_square)time * time;
 	row->negative += i->ticks < 0;
-	if (i->ticks < 0 && (uint64_t)-i->ticks > row->most_negative)
-		row->most_negative = (uint64_t)-i->ticks;
+	if (i->ticks < 0 && 0 - (uint64_t)i->ticks > row->most_negative)
+		row->most_negative = 0 - (uint64_t)i->ticks;
 	row->spans_loss += lane->has_loss && i->begin <= lane->loss;
 	if (i->source == i->end_source)
 		row->probes += i->end_mark - i->begin_mark;
