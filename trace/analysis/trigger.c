@@ -137,6 +137,7 @@ void trigger_free(struct trigger *g)
 		return;
 	free_steps(g);
 	vec_free(&g->waits);
+	vec_free(&g->outs);
 	trace_jumps_free(&g->jumps);
 	xfree(g->cycles);
 	vec_for(&g->states, s)
@@ -273,7 +274,7 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 	if (t->nlanes)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);
-	g->slept = t->nsleeps ? t : NULL;
+	trigger_take_sleeps(g, t);
 }
 
 bool trigger_names_threads(const struct trigger *g)

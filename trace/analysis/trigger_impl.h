@@ -62,6 +62,12 @@ struct trigger_state {
 	bool has_stacks; /* what was set aside has come back: it has several stacks */
 };
 
+/* Something that ends the waiting could not be seen. */
+struct trigger_out {
+	uint32_t node;
+	uint64_t from, to;
+};
+
 struct trigger {
 	struct trigger_step steps[TRIGGER_STEPS];
 	uint32_t nsteps;
@@ -75,6 +81,7 @@ struct trigger {
 		ended_since; /* of those that have ended with the last sample fed and fire, the first; 0: none */
 
 	const struct trace *slept; /* some of its functions did; or NULL */
+	VEC(struct trigger_out) outs;
 	struct trace_jumps jumps;
 	bool *cycles;      /* CALL, by jump: it may be on a way by jumps from FUNC to FUNC */
 	uint8_t *by_event; /* enum below; two tables, as trigger_wants has them */
@@ -94,7 +101,9 @@ enum {
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 
-/* trigger_sleep.c: would its end not have been seen? */
+/* trigger_sleep.c.  The names are bound. */
+void trigger_take_sleeps(struct trigger *g, const struct trace *t);
+/* Would its end not have been seen? */
 bool trigger_has_slept(const struct trigger *g, const struct trigger_wait *w);
 /* trigger_jumps.c: g->jumps and g->cycles, if it is about calls. */
 void trigger_take_jumps(struct trigger *g, const struct trace_jumps *jumps);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trigger_sleep.c - what a trigger waits for, and functions whose probes were out of the program meanwhile: a call
- * whose end nobody could see has not taken long for that.
+ * whose end nobody could see has not taken long for that, and a B that nobody could see has not failed to come.
+ *
+ *   A ─── B goes ─── A ──── A ─── B is back ─── A      only the last one may fire
  */
 #include "trace/analysis/trigger_impl.h"
+
+#include <stdlib.h>
 
 bool trigger_waits_for(const struct trigger *g, uint32_t function)
 {
@@ -13,16 +17,78 @@ bool trigger_waits_for(const struct trigger *g, uint32_t function)
 	       (g->by_event[entry] | g->by_event[entry + 1]) & TRIGGER_ENDS;
 }
 
-static bool is_about(const struct trigger *g, const struct trigger_wait *w,
-		     const struct trace_sleep *row)
+/* ---- when something that ends the waiting slept ---- */
+
+struct sleeping {
+	bool *functions;
+	uint32_t n; /* of them */
+};
+
+/* Of these functions one has gone, or the last one has come back. */
+static void turn(struct trigger *g, struct sleeping *s, const struct trace_sleep *row)
 {
-	if (g->kind == TRIGGER_CALL && w->sp)
-		return trace_sleep_has(row, w->called) || trace_sleep_has(row, w->runs);
+	const uint32_t before = s->n;
+
 	for (size_t i = 0; i < row->n; i++)
 		for (uint32_t f = row->functions[i].first;
-		     f <= row->functions[i].last && f < g->nevents / 2; f++)
-			if (trigger_waits_for(g, f))
-				return true;
+		     f <= row->functions[i].last && f < g->nevents / 2; f++) {
+			if (s->functions[f] != row->wakes || !trigger_waits_for(g, f))
+				continue;
+			s->functions[f] = !row->wakes;
+			s->n += row->wakes ? -1u : 1u;
+		}
+	if (!before && s->n)
+		*vec_push(&g->outs) = (struct trigger_out){row->node, row->since, UINT64_MAX};
+	else if (before && !s->n)
+		g->outs.v[g->outs.n - 1].to = row->until;
+}
+
+static void list_outs(struct trigger *g, uint32_t node)
+{
+	struct sleeping s = {.functions = xcalloc(g->nevents / 2 + 1, sizeof(*s.functions))};
+
+	for (size_t i = 0; i < g->slept->nsleeps; i++)
+		if (g->slept->sleeps[i].node == node)
+			turn(g, &s, &g->slept->sleeps[i]);
+	xfree(s.functions);
+}
+
+void trigger_take_sleeps(struct trigger *g, const struct trace *t)
+{
+	g->slept = t->nsleeps ? t : NULL;
+	g->outs.n = 0;
+	for (uint32_t node = 0; g->slept && trigger_waits(g) && node < trace_parts(t); node++)
+		list_outs(g, node);
+}
+
+static bool was_out(const struct trigger *g, const struct trigger_wait *w, uint64_t end)
+{
+	const uint32_t node = g->slept->lanes[w->lane].node;
+
+	for (size_t i = 0; i < g->outs.n; i++) {
+		const struct trigger_out *out = &g->outs.v[i];
+
+		if ((g->across || out->node == node) && out->from <= end && out->to >= w->since)
+			return true;
+	}
+	return false;
+}
+
+/* ---- what is asked ---- */
+
+/* It was awake as it was called. */
+static bool has_gone(const struct trigger *g, const struct trigger_wait *w, uint64_t end)
+{
+	const uint32_t node = g->slept->lanes[w->lane].node;
+
+	for (size_t i = 0; i < g->slept->nsleeps; i++) {
+		const struct trace_sleep *row = &g->slept->sleeps[i];
+
+		if (!row->wakes && row->node == node && row->until >= w->since &&
+		    row->since <= end &&
+		    (trace_sleep_has(row, w->called) || trace_sleep_has(row, w->runs)))
+			return true;
+	}
 	return false;
 }
 
@@ -30,12 +96,7 @@ bool trigger_has_slept(const struct trigger *g, const struct trigger_wait *w)
 {
 	const uint64_t end = w->since + g->limit;
 
-	for (size_t i = 0; g->slept && i < g->slept->nsleeps; i++) {
-		const struct trace_sleep *row = &g->slept->sleeps[i];
-
-		if (!row->wakes && row->until >= w->since && row->since <= end &&
-		    is_about(g, w, row))
-			return true;
-	}
-	return false;
+	if (!g->slept)
+		return false;
+	return g->kind == TRIGGER_CALL && w->sp ? has_gone(g, w, end) : was_out(g, w, end);
 }

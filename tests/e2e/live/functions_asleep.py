@@ -501,6 +501,23 @@ def waited_for():
         shutil.rmtree("t")
 
 
+def waited_for_by_readers():
+    """What a trigger that is asked of the trace waits for may have come while it slept: then it does not fire."""
+    p = Program(False, "-F", "outer", "-F", "inner", one=True)
+    for change in p.rm, p.add:
+        p.run(1)
+        time.sleep(0.1)
+        change("inner")
+        for _ in range(3):
+            p.run(1)
+            time.sleep(0.1)
+    p.end()
+    for trigger, unsure in ("entry=outer without inner within 20ms", True), ("exit=outer without inner within 20ms", False):
+        r = subprocess.run([KRON, "report", "--trigger", trigger, "t"], capture_output=True, text=True, check=True)
+        need(("the trigger never fires" in r.stderr) == unsure, f"{trigger}: {r}")
+        need(not unsure or "4 times a sample that was waited for" in r.stderr, f"{trigger}: {r}")
+
+
 def killed(attached):
     """The recorder is killed while functions are asleep: the program goes on, and can be recorded again."""
     p = Program(attached, "-F", "outer", "-F", "inner")
@@ -538,6 +555,7 @@ def main():
         s.case("python3 and its libraries", python)
         s.case("what cannot be is refused in a sentence", refusals)
         s.case("what a trigger waits for stays", waited_for)
+        s.case("what a trigger waits for that is asked of the trace", waited_for_by_readers)
         s.case("the recorder is killed", killed, True)
 
 

@@ -60,6 +60,40 @@ static void a_call_whose_function_went_to_sleep(void **state)
 	trace.nsleeps = 0;
 }
 
+/* What would have come slept all the time: nobody knows whether it did. */
+static void what_has_slept_since_before(void **state)
+{
+	struct trace_range of_f = {F / 2, F / 2};
+	struct trace_sleep rows[] = {
+		{.since = 120, .until = 130, .functions = &of_f, .n = 1},
+		{.since = 520, .until = 530, .functions = &of_f, .n = 1, .wakes = true},
+		{.since = 920, .until = 930, .functions = &of_f, .n = 1},
+	};
+
+	(void)state;
+	trace.sleeps = rows;
+	trace.nsleeps = sizeof(rows) / sizeof(*rows);
+	start("g without f within 50ns");
+	sample(10, 0, G, 0x8000);
+	sample(200, 0, G, 0x8000);
+	sample(300, 0, G, 0x8000);
+	sample(525, 0, G, 0x8000);
+	sample(600, 0, G, 0x8000);
+	sample(2000, 0, G, 0x8000);
+	pass_time(3000);
+	assert_int_equal(trigger_unsure(g), 4);
+	expect("60-10 650-600 ");
+	lanes[1].node = 1; /* nothing has slept there */
+	start("g without f within 50ns");
+	sample(200, 0, G, 0x8000);
+	sample(300, 1, G, 0x8000);
+	pass_time(400);
+	expect("350-300 ");
+	lanes[1].node = 0;
+	trace.sleeps = NULL;
+	trace.nsleeps = 0;
+}
+
 /* What is inside ends before what is outside; its exits are not the outer one's. */
 static void a_call_inside_its_own(void **state)
 {
@@ -294,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_takes_longer),
 		cmocka_unit_test(a_call_whose_function_went_to_sleep),
+		cmocka_unit_test(what_has_slept_since_before),
 		cmocka_unit_test(a_call_inside_its_own),
 		cmocka_unit_test(a_call_that_is_left),
 		cmocka_unit_test(a_call_on_another_stack),
