@@ -734,6 +734,8 @@ void pairs_finish_lane(struct pairs *p, uint32_t lane)
 {
 	struct lane *l = &p->lanes[lane];
 
+	if (p->t->nsleeps)
+		pairs_notice_last_sleeps(p, l);
 	for (uint32_t i = l->set.n; i-- > 0;) {
 		struct strand *s = l->set.v[i];
 

@@ -90,6 +90,8 @@ void pairs_free_reach(struct lane *l);
 
 /* Before an event at which more of the trace's rows are over than the lane knows of. */
 void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* After the last event of a lane: those that follow it. */
+void pairs_notice_last_sleeps(struct pairs *p, struct lane *l);
 /* After an event: what sleeps and has nothing open above it is not known to run any more. */
 void pairs_close_asleep(struct pairs *p, struct lane *l, const struct trace_event *e);
 

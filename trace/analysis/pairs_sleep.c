@@ -72,6 +72,21 @@ void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_eve
 	}
 }
 
+/* A thread of which nothing more was seen: rows that begin before its end. */
+void pairs_notice_last_sleeps(struct pairs *p, struct lane *l)
+{
+	const uint32_t node = p->t->lanes[l->number].node;
+
+	if ((!l->set.n && !(l->plain && l->plain->n)) || l->sleeps == p->t->nsleeps)
+		return;
+	for (; l->sleeps < p->t->nsleeps; l->sleeps++) {
+		const struct trace_sleep *row = &p->t->sleeps[l->sleeps];
+
+		if (!row->wakes && row->node == node && row->since < pairs_lane_end(p, l->number))
+			go_to_sleep(p, l, row, NULL);
+	}
+}
+
 void pairs_close_asleep(struct pairs *p, struct lane *l, const struct trace_event *e)
 {
 	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].asleep)

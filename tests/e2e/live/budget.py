@@ -162,14 +162,16 @@ def next_program():
     need(tiny.get(by[beats], 0) < beats * SHORT / 2, f"{tiny}, {beats} beats of the second")
 
 
-def record_open(trace, before, after):
-    """A program whose outer() runs from beginning to end, and is put to sleep on the way."""
-    text = """
+OPEN = """
 #include <unistd.h>
 __attribute__((noinline, noclone)) long inner(long n) { usleep(1000); return n + 1; }
 __attribute__((noinline, noclone)) long outer(long n) { while (access("over", F_OK)) n = inner(n); return n; }
 int main(void) { return outer(1) > 1 ? 7 : 1; }
 """
+
+
+def record_open(trace, before, after, text=OPEN):
+    """A program whose outer() runs from beginning to end, and is put to sleep on the way."""
     compile_text("program", text, "-O2")
     p = begin("-o", trace, "--board", f"open{os.getpid()}")
     time.sleep(before)
@@ -190,6 +192,22 @@ def open_calls():
     need(got["outer"]["calls"] == 1 and got["outer"]["inferred"] == 1 and got["outer"]["spans_loss"] == 1, got["outer"])
     need(got["inner"]["total_ns"] > 0.6 * whole, f"{got['inner']} of {whole}")
     need([c["spec"] for c in info()["probe_changes"]] == ["-F outer"] and info()["suppressed"] == [], info())
+
+
+LEAVES = """
+#include <unistd.h>
+__attribute__((noinline, noclone)) void outer(void) { while (access("over", F_OK)) usleep(1000); _exit(7); }
+int main(void) { outer(); return 1; }
+"""
+
+
+def last_calls():
+    """Nor until its thread's end, where nothing more is seen of that."""
+    record_open("t", 1, 2, LEAVES)
+    got = rows()
+    whole, seen = got["main"]["total_ns"], got["outer"]["total_ns"]
+    need(seen < whole - 1_500_000_000, f"outer was watched for {seen} of {whole} ns")
+    need(got["outer"]["calls"] == 1 and got["outer"]["inferred"] == 1 and got["outer"]["spans_loss"] == 1, got["outer"])
 
 
 def open_calls_of_two():
@@ -424,6 +442,7 @@ def main():
         s.case("a program that is attached to", attached)
         s.case("a program that is executed later", next_program)
         s.case("calls that are open when their function goes", open_calls)
+        s.case("calls of which nothing more is seen", last_calls)
         s.case("the same in two traces together", open_calls_of_two)
         s.case("over a cable, and beside another trace", elsewhere)
         s.case("a program that goes by the clock", clocked)

@@ -80,6 +80,21 @@ static void while_it_turns(void **state)
 	expect(">m@9000 >f@8ff0 <f@8ff0 >f@8ff0 <m@9000", "f:10/10 f:0/0~% m:40/30");
 }
 
+/* Nothing more comes of its thread: it does not last until that one's end. */
+static void nothing_comes_after(void **state)
+{
+	(void)state;
+	sleeps('f', 1035, 1038);
+	lanes[0].end_tsc = 1100;
+	expect(">m@9000 >f@8ff0", "f:15/15~% m:90/75*");
+	fake.nsleeps = 0;
+	sleeps('f', 1090, 1098);
+	expect(">m@9000 >f@8ff0 >g@8fe0", "g:70/70* f:80/10*% m:90/10*");
+	lanes[0].end_tsc = 1050; /* the thread ends before it goes */
+	expect(">m@9000 >f@8ff0", "f:30/30* m:40/10*");
+	lanes[0].end_tsc = 0;
+}
+
 /* A row of another node, and one that wakes, change nothing. */
 static void others_rows(void **state)
 {
@@ -108,6 +123,7 @@ int main(void)
 		cmocka_unit_test_setup(woken_before_its_exit, awake),
 		cmocka_unit_test_setup(entered_asleep, awake),
 		cmocka_unit_test_setup(while_it_turns, awake),
+		cmocka_unit_test_setup(nothing_comes_after, awake),
 		cmocka_unit_test_setup(others_rows, awake),
 		cmocka_unit_test_setup(without_stack_pointers, awake),
 	};
