@@ -214,11 +214,15 @@ static double take_lane(const struct look *l, struct watched_function *f, const 
 	return after;
 }
 
-/* It ran only while the function slept. */
-static bool is_unseen(const struct watched_function *f, const struct lane_look *x)
+/*
+ * In no window it has come any further.  That a thread was there, and waited, say, for its turn, does not tell what it calls
+ * later; nor does how it began.
+ */
+static bool is_unseen(const struct look *l, const struct watched_function *f,
+		      const struct lane_look *x)
 {
-	for (size_t i = 0; i < f->spans.n; i++)
-		if (x->first < f->spans.v[i].to && x->last >= f->spans.v[i].from)
+	for (size_t i = 1; i < f->spans.n; i++)
+		if (sum_of(l, x, f->spans.v[i].from, f->spans.v[i].to).beats)
 			return false;
 	return x->last != 0;
 }
@@ -239,7 +243,7 @@ static void take_lanes(const struct look *l, struct watched_function *f)
 			continue;
 		if (calls)
 			take_lane(l, f, x);
-		else if (l->calls[x->program] && is_unseen(f, x))
+		else if (l->calls[x->program] && is_unseen(l, f, x))
 			f->doubt += take_lane(l, f, x);
 	}
 }

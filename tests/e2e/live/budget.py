@@ -248,6 +248,62 @@ def elsewhere():
     need(both["beat"]["calls"] == int(out.split()[0]) + 3 and "suppressed" not in both["beat"], both["beat"])
 
 
+TURNS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define OWN __attribute__((noinline, noclone))
+#define THREADS 12
+OWN long tiny(long n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+OWN long beat(long n)
+{
+    long sum = 0;
+    for (long i = 0; i < 20000; i++) sum = tiny(sum + n) - n;
+    return sum;
+}
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t next = PTHREAD_COND_INITIALIZER;
+static double end;
+static long beats, turn;
+static void *run(void *arg)
+{
+    long me = (long)arg, sum = 0;
+    while (now() < end) {
+        pthread_mutex_lock(&lock);
+        while (turn != me) pthread_cond_wait(&next, &lock);
+        for (double t = now() + .25; now() < t; beats++) sum += beat(sum & 7);
+        turn = (turn + 1) % THREADS;
+        pthread_cond_broadcast(&next);
+        pthread_mutex_unlock(&lock);
+    }
+    return (void *)sum;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t[THREADS];
+    end = now() + atof(argv[1]);
+    for (long i = 0; i < THREADS; i++) pthread_create(&t[i], 0, run, (void *)i);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], 0);
+    printf("%ld\\n", beats);
+    return 7;
+}
+"""
+
+
+def turns():
+    """Threads that take turns: most of them wait while there is a window."""
+    compile_text("program", TURNS, "-O2", "-pthread")
+    p = begin("--budget", "5%", command=("./program", "12"))
+    out, said = p.communicate(timeout=120)
+    need(p.returncode == 7, said)
+    got = rows()
+    need(got["beat"]["calls"] == int(out), f"{got['beat']}, {out}")
+    if "calls" in got["tiny"]["suppressed"]:
+        need_estimate(got["tiny"], int(out) * SHORT)
+
+
 CLOCKED = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -446,6 +502,7 @@ def main():
         s.case("the same in two traces together", open_calls_of_two)
         s.case("over a cable, and beside another trace", elsewhere)
         s.case("a program that goes by the clock", clocked)
+        s.case("threads that take turns", turns)
         s.case("more samples than can be taken", seen_late, "8", "0", "100000", "4")
         s.case("chunks that are seldom full", seen_late, "200", "20000", "80", "6")
         s.case("a process that may not be stopped", fails)
