@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/search.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/index.h"
@@ -33,7 +34,7 @@ struct interval_row { /* times in ticks */
 	uint64_t count, sum, min, max;
 	uint64_t negative; /* ends that are earlier than their begins, counted as 0 */
 	uint64_t most_negative;
-	uint64_t spans_loss; /* samples of its thread were lost inside */
+	uint64_t spans_loss; /* samples of its thread were lost inside, or its functions slept */
 	uint64_t probes;     /* within sum, of those that begin and end in one thread */
 	bool across_threads; /* some do not */
 	profile_square squares;
@@ -46,6 +47,13 @@ struct lane_now {
 	bool has_loss;
 };
 
+/* A function of a definition was out of the program for a while. */
+struct gone {
+	uint32_t node;
+	int64_t since, until; /* its going */
+};
+typedef VEC(struct gone) gone_list;
+
 struct by_intervals {
 	const struct trace *t;
 	const struct intervals_options *o;
@@ -53,6 +61,7 @@ struct by_intervals {
 	struct intervals *m;
 	int64_t *clocks; /* of `m` */
 	struct lane_now *lanes;
+	gone_list *gone; /* by definition, in order of `until`; NULL: none has slept */
 	struct index keys;
 	VEC(struct interval_row) rows; /* by index of key */
 	uint64_t lost;                 /* by the records among the samples */
@@ -88,6 +97,46 @@ static struct interval_row *row_of(struct by_intervals *r, size_t def, int part,
 	return &r->rows.v[at];
 }
 
+static bool names_one_of(const struct by_intervals *r, const struct interval_def *def,
+			 const struct trace_sleep *row)
+{
+	for (int i = 0; i < def->nevents; i++)
+		if (trace_function_of(r->t, (uint32_t)def->event[i]) &&
+		    trace_sleep_has(row, (uint32_t)def->event[i] / 2))
+			return true;
+	return false;
+}
+
+static void list_gone(struct by_intervals *r)
+{
+	const struct trace *t = r->t;
+
+	if (!t->nsleeps)
+		return;
+	r->gone = xcalloc(r->info.defs.n + 1, sizeof(*r->gone));
+	for (size_t d = 0; d < r->info.defs.n; d++)
+		for (size_t i = 0; i < t->nsleeps; i++) {
+			const struct trace_sleep *row = &t->sleeps[i];
+
+			if (!row->wakes && names_one_of(r, &r->info.defs.v[d], row))
+				*vec_push(&r->gone[d]) = (struct gone){
+					row->node, (int64_t)row->since, (int64_t)row->until};
+		}
+}
+
+/* What ended it, or began it, may be another one's: those in between were not seen. */
+static bool spans_sleep(const struct by_intervals *r, size_t def, const struct interval *i)
+{
+	const gone_list *g = &r->gone[def];
+	const int64_t end = i->begin + i->ticks;
+	size_t k = partition_point(x, g->n, g->v[x].until < i->begin);
+
+	for (; k < g->n && g->v[k].since <= end; k++)
+		if (g->v[k].node == r->t->lanes[i->source].node)
+			return true;
+	return false;
+}
+
 static void on_interval(void *arg, size_t def, int part, const struct interval *i)
 {
 	struct by_intervals *r = arg;
@@ -101,7 +150,8 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	row->negative += i->ticks < 0;
 	if (i->ticks < 0 && 0 - (uint64_t)i->ticks > row->most_negative)
 		row->most_negative = 0 - (uint64_t)i->ticks;
-	row->spans_loss += lane->has_loss && i->begin <= lane->loss;
+	row->spans_loss +=
+		(lane->has_loss && i->begin <= lane->loss) || (r->gone && spans_sleep(r, def, i));
 	if (i->source == i->end_source)
 		row->probes += i->end_mark - i->begin_mark;
 	else
@@ -164,6 +214,7 @@ static void gather(struct by_intervals *r)
 	r->m = intervals_new(&r->info, merged ? MATCH_SOURCE : MATCH_ANY, 32, on_interval, r);
 	r->clocks = interval_clocks(r->m, r->t);
 	make_rows(r);
+	list_gone(r);
 	if (merged)
 		read_samples(r, -1);
 	for (size_t lane = 0; !merged && lane < r->t->nlanes; lane++) {
@@ -274,7 +325,8 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 	text_put(out, r->info.defs.v[w->def].name[w->part]);
 	put_group(r, w->group, out);
 	if (w->spans_loss)
-		fprintf(out, "  (%" PRIu64 " across a loss)", w->spans_loss);
+		fprintf(out, "  (%" PRIu64 " across a loss%s)", w->spans_loss,
+			r->gone ? ", or a sleep of their functions" : "");
 	if (w->negative)
 		fprintf(out,
 			"  (%" PRIu64
@@ -405,6 +457,9 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 	vec_free(&r.rows);
 	index_free(&r.keys);
 	xfree(r.lanes);
+	for (size_t d = 0; r.gone && d < r.info.defs.n; d++)
+		vec_free(&r.gone[d]);
+	xfree(r.gone);
 	interval_info_free(&r.info);
 	return ret;
 }

@@ -7,6 +7,7 @@ it has computed; so each function's calls in the trace are known.  What sleeps h
 process's memory."""
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -518,6 +519,44 @@ def waited_for_by_readers():
         need(not unsure or "4 times a sample that was waited for" in r.stderr, f"{trigger}: {r}")
 
 
+STEPS = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline, noclone)) long step(long n) { usleep(50000); return n + 1; }
+int main(void)
+{
+    long n = 0;
+    puts("ready"); fflush(stdout);
+    while (access("over", F_OK)) n = step(n);
+    return n > 0 ? 7 : 1;
+}
+"""
+
+
+def intervals():
+    """Nobody knows how long an interval is whose end is that of a later one."""
+    compile_text("steps", STEPS, "-O2")
+    with contextlib.suppress(OSError):
+        os.unlink("over")
+    board = new_board()
+    p = subprocess.Popen([KRON, "record", "-q", "-o", "t", "--board", board, "--", "./steps"], stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "ready\n", "it does not start")
+    for verb in "rm", "add":
+        time.sleep(0.5)
+        subprocess.run([KRON, "ctl", "--board", board, "probe", verb, "-F", "step"], check=True)
+    time.sleep(0.5)
+    open("over", "w").close()
+    need(p.wait(60) == 7, "its status")
+    with open("i.info", "w") as f:
+        f.write('1 step step%return "steps"\n1 step step "pace"\n1 main main%return "whole"\n')
+    out = subprocess.run([KRON, "report", "--json", "-i", "i.info", "t"], capture_output=True, text=True, check=True).stdout
+    got = {r["interval"]: r for r in json.loads(out)}
+    for name in "steps", "pace":
+        # one may have ended while the process was being stopped
+        need(got[name]["spans_loss"] in ((1, 2) if got[name]["max_ns"] > 400_000_000 else (0, 1)), got[name])
+    need(got["pace"]["spans_loss"] > 0 and got["whole"]["spans_loss"] == 0, got)
+
+
 def killed(attached):
     """The recorder is killed while functions are asleep: the program goes on, and can be recorded again."""
     p = Program(attached, "-F", "outer", "-F", "inner")
@@ -556,6 +595,7 @@ def main():
         s.case("what cannot be is refused in a sentence", refusals)
         s.case("what a trigger waits for stays", waited_for)
         s.case("what a trigger waits for that is asked of the trace", waited_for_by_readers)
+        s.case("intervals", intervals)
         s.case("the recorder is killed", killed, True)
 
 
