@@ -13,9 +13,10 @@
  *     many windows, 0.975;
  *   - phases: where the beats of a gap come faster or slower than those of all gaps, the program does something else there,
  *     and may call the function as time goes by rather than as beats do;
+ *   - other work: how far the functions that the beats are of differ in windows and outside (watched_mix.c);
  *   - threads that nobody has seen awake: all that they may have called;
  *   - beats that keep time: who waits for a clock beats as often in a window, in which the program comes less far.
- * Less than two windows, no beat in them, or beats that keep time: it is not known.
+ * Less than two windows, no beat in them, beats that keep time, or are of other functions than outside: it is not known.
  */
 #define _GNU_SOURCE
 #include "trace/watched/watched_impl.h"
@@ -29,6 +30,8 @@
 #define LEAST_NS 1000000u /* shorter windows are cut off by the program's end */
 #define SLOWEST 0.1       /* of a window is the program's own, whatever the price says */
 #define KEEP_TIME 2.0     /* beats that are so much too frequent in windows go by a clock */
+#define OTHER 0.33        /* of the beats in windows are of other functions than outside, */
+#define FACTOR 1.0        /* or one has half of its share there: they say nothing */
 #define SOON_NS 20000.0   /* a thread that has stored nothing for longer was not running, perhaps */
 
 static double student(size_t n)
@@ -57,6 +60,8 @@ struct look {
 	struct moments *moments; /* by node */
 	struct lane_look *lanes;
 	uint32_t *stamps; /* by function: the lane that has called it last, + 1 */
+	struct mix *mix;
+	uint8_t *kinds; /* by interval between moments */
 	size_t nprograms;
 	bool *calls; /* by program: a thread of it calls the function that is looked at */
 };
@@ -115,14 +120,17 @@ static void read_lane(struct look *l, size_t lane)
 	const uint64_t soon = (uint64_t)(SOON_NS * t->tsc_hz / 1e9);
 	struct trace_event e;
 	struct did *d;
+	size_t place;
 	uint32_t i;
 
 	x->node = t->lanes[lane].node;
 	x->did = xcalloc(m->at.n + 1, sizeof(*x->did));
+	mix_begin(l->mix, x->node, x->program);
 	while (trace_cursor_next(c, &e)) {
 		if (!x->last)
 			x->first = x->last = e.tsc;
-		d = &x->did[place_of(m, e.tsc)];
+		place = place_of(m, e.tsc);
+		d = &x->did[place];
 		d->events++;
 		d->busy += e.tsc - x->last < soon ? e.tsc - x->last : soon;
 		x->last = e.tsc;
@@ -131,9 +139,12 @@ static void read_lane(struct look *l, size_t lane)
 		i = index_find(&l->w->by_function, watched_key(x->node, e.s.event / 2));
 		if (i != INDEX_NONE)
 			take_call(l, lane, i, e.tsc);
-		else if (trace_function_of(t, e.s.event))
+		else if (trace_function_of(t, e.s.event)) {
 			d->beats++;
+			mix_take(l->mix, (uint32_t)place, e.s.event / 2);
+		}
 	}
+	mix_end(l->mix);
 	trace_cursor_close(c);
 }
 
@@ -313,6 +324,26 @@ static double phases(const struct watched_function *f, const struct sums *sum)
 	return off * sum->calls / sum->beats;
 }
 
+/* How far the beats in windows are apart from those outside, by the functions that they are of. */
+static struct mix_apart apart(struct look *l, const struct watched_function *f)
+{
+	const struct moments *m = &l->moments[f->node];
+
+	l->kinds = xrealloc(l->kinds, m->at.n + 1);
+	memset(l->kinds, MIX_NEITHER, m->at.n + 1);
+	for (size_t i = 0; i < f->spans.n; i++) {
+		const struct watched_span *s = &f->spans.v[i];
+
+		for (size_t k = place_of(m, s->from);
+		     k <= m->at.n && m->at.v[k - 1] < next_from(f, i); k++)
+			if (m->at.v[k - 1] >= s->to)
+				l->kinds[k] = MIX_OUT;
+			else if (i && is_window(l->w, s))
+				l->kinds[k] = MIX_IN;
+	}
+	return mix_apart(l->mix, f->node, l->calls, l->kinds);
+}
+
 /* In a loop, the least. */
 static double price_ns(const struct trace *t)
 {
@@ -340,9 +371,10 @@ static double keep_time(const struct look *l, const struct watched_function *f,
 	return pace > own ? pace / own : 1;
 }
 
-static void estimate(const struct look *l, struct watched_function *f)
+static void estimate(struct look *l, struct watched_function *f)
 {
 	const struct sums sum = sum_up(l, f);
+	struct mix_apart mix;
 	double ratio, too_many;
 
 	if (!f->since) { /* it has never slept in this node */
@@ -354,12 +386,15 @@ static void estimate(const struct look *l, struct watched_function *f)
 	too_many = keep_time(l, f, &sum);
 	if (too_many >= KEEP_TIME)
 		return;
+	mix = apart(l, f);
+	if (mix.other >= OTHER || mix.factor >= FACTOR)
+		return;
 	ratio = sum.calls / sum.beats;
 	f->estimate = sum.seen + ratio * sum.after;
 	if (f->estimate < (double)f->calls)
 		f->estimate = (double)f->calls;
 	f->error = error_of_ratio(l, f, &sum) * sum.after + phases(f, &sum) + ratio * f->doubt +
-		   (too_many - 1) * ratio * sum.after;
+		   (too_many - 1 + fmax(mix.other, mix.factor)) * ratio * sum.after;
 }
 
 void watched_estimate(struct watched *w)
@@ -369,9 +404,10 @@ void watched_estimate(struct watched *w)
 	l.lanes = xcalloc(w->t->nlanes + 1, sizeof(*l.lanes));
 	l.stamps = xcalloc(w->v.n + 1, sizeof(*l.stamps));
 	list_moments(&l);
+	l.mix = mix_new(trace_function_limit(w->t));
+	number_programs(&l);
 	for (size_t lane = 0; lane < w->t->nlanes; lane++)
 		read_lane(&l, lane);
-	number_programs(&l);
 	vec_for(&w->v, f) {
 		take_lanes(&l, f);
 		estimate(&l, f);
@@ -384,4 +420,6 @@ void watched_estimate(struct watched *w)
 	xfree(l.lanes);
 	xfree(l.stamps);
 	xfree(l.calls);
+	xfree(l.kinds);
+	mix_free(l.mix);
 }

@@ -248,6 +248,46 @@ def elsewhere():
     need(both["beat"]["calls"] == int(out.split()[0]) + 3 and "suppressed" not in both["beat"], both["beat"])
 
 
+PHASES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define OWN __attribute__((noinline, noclone))
+OWN long tiny(long n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+OWN long beat(long n)
+{
+    long sum = 0;
+    for (long i = 0; i < 20000; i++) sum = tiny(sum + n) - n;
+    return sum;
+}
+OWN long other(long n) { volatile long sum = 0; for (long i = 0; i < 40000; i++) sum += n; return sum; }
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+int main(int argc, char **argv)
+{
+    double end = now() + atof(argv[1]);
+    long beats = 0, sum = 0;
+    while (now() < end) {
+        for (double t = now() + .5; now() < t; beats++) sum += beat(sum & 7);
+        for (double t = now() + .5; now() < t;) sum += other(sum & 7);
+    }
+    printf("%ld\\n", beats);
+    return sum ? 7 : 1;
+}
+"""
+
+
+def phases():
+    """Two windows in one phase agree, and say nothing of the other."""
+    compile_text("program", PHASES, "-O2")
+    p = begin("--budget", "5%", command=("./program", "6"))
+    out, said = p.communicate(timeout=120)
+    need(p.returncode == 7, said)
+    got = rows()
+    need(got["beat"]["calls"] == int(out), f"{got['beat']}, {out}")
+    if "calls" in got["tiny"]["suppressed"]:
+        need_estimate(got["tiny"], int(out) * SHORT)
+
+
 TURNS = """
 #include <pthread.h>
 #include <stdio.h>
@@ -502,6 +542,7 @@ def main():
         s.case("the same in two traces together", open_calls_of_two)
         s.case("over a cable, and beside another trace", elsewhere)
         s.case("a program that goes by the clock", clocked)
+        s.case("a program whose phases are longer than windows", phases)
         s.case("threads that take turns", turns)
         s.case("more samples than can be taken", seen_late, "8", "0", "100000", "4")
         s.case("chunks that are seldom full", seen_late, "200", "20000", "80", "6")
