@@ -30,6 +30,16 @@ static int note_sleep(void *ctx, const struct sleep_note *n)
 	return journal_put(&collector->journal, trace_writer_sleep, &line);
 }
 
+/* Nobody has seen them yet. */
+static void begin_asleep(void *ctx, const char *functions)
+{
+	struct collector *collector = ctx;
+	const uint64_t at = collector_now(collector);
+	const struct sleep_note n = {at, at, false, false, functions};
+
+	note_sleep(collector, &n);
+}
+
 static bool waits_for(void *ctx, const uint32_t *functions, size_t n)
 {
 	const struct collector *collector = ctx;
@@ -70,6 +80,9 @@ void control_record_begin(struct collector *c, struct surgeon *surgeon, bool att
 					   .now = now,
 					   .note_module = note_module,
 					   .note_ctx = c};
+	c->modules.waits_for = waits_for;
+	c->modules.begin_asleep = begin_asleep;
+	c->modules.sleep_ctx = c;
 	control.drain = &c->drain;
 	control.flight = c->flight;
 	begun = true;

@@ -81,11 +81,12 @@ static void turn(void *ctx, struct module *m)
 void function_sleep_add(struct modules *ms, const char *glob, bool wakes,
 			struct function_sleep *out)
 {
-	const struct sleep_rule rule = {xstrdup(glob), wakes};
+	struct sleep_rule rule = {xstrdup(glob), wakes, 0};
 	struct turning t = {.rule = &rule, .out = out};
 
 	memset(out, 0, sizeof(*out));
 	pthread_mutex_lock(&ms->lock);
+	rule.number = ++ms->last_sleep_rule;
 	*vec_push(&ms->sleep_rules) = rule;
 	pthread_mutex_unlock(&ms->lock);
 	modules_each(ms, turn, &t);
@@ -117,7 +118,8 @@ static void replay(struct modules *ms, struct module *m)
 	memset(m->probes.sleepers.ruled, 0, m->full->nfunctions);
 	pthread_mutex_lock(&ms->lock);
 	vec_for(&ms->sleep_rules, r)
-		apply(m, r, m->probes.sleepers.ruled, &ignored);
+		if (r->number > m->probes.sleepers.spared)
+			apply(m, r, m->probes.sleepers.ruled, &ignored);
 	pthread_mutex_unlock(&ms->lock);
 }
 
@@ -214,6 +216,39 @@ void function_sleep_settle(struct modules *ms, struct module *m)
 		s->functions[i] = s->ruled[i] ? PLACES_ASLEEP : PLACES_AWAKE;
 		s->has_slept |= s->ruled[i];
 	}
+}
+
+/* What a trigger waits for stays, with all that its module has. */
+static void spare(struct modules *ms, struct module *m)
+{
+	struct sleepers *s = &m->probes.sleepers;
+
+	pthread_mutex_lock(&ms->lock);
+	s->spared = ms->last_sleep_rule;
+	pthread_mutex_unlock(&ms->lock);
+	memset(s->ruled, 0, m->full->nfunctions);
+	memset(s->functions, PLACES_AWAKE, m->full->nfunctions);
+	s->has_slept = false;
+}
+
+void function_sleep_numbered(struct modules *ms, struct module *m)
+{
+	struct function_sleep asleep = {0};
+	char *text;
+
+	for (size_t i = 0; i < m->full->nfunctions; i++)
+		if (m->probes.sleepers.ruled[i])
+			*vec_push(&asleep.turned) = m->event_base + (uint32_t)i;
+	if (asleep.turned.n && ms->waits_for) {
+		if (ms->waits_for(ms->sleep_ctx, asleep.turned.v, asleep.turned.n)) {
+			spare(ms, m);
+		} else {
+			text = function_sleep_text(&asleep);
+			ms->begin_asleep(ms->sleep_ctx, text);
+			xfree(text);
+		}
+	}
+	function_sleep_clear(&asleep);
 }
 
 void function_sleep_free(struct modules *ms)

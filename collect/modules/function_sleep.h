@@ -38,6 +38,11 @@ char *function_sleep_text(struct function_sleep *s);
 void function_sleep_clear(struct function_sleep *s);
 /* Its functions are selected: the rules apply to them.  The module is locked. */
 void function_sleep_settle(struct modules *ms, struct module *m);
+/*
+ * Its functions are in the trace's tables: so are those of them that begin asleep.  None does if a trigger waits for one, as
+ * nobody could refuse that.
+ */
+void function_sleep_numbered(struct modules *ms, struct module *m);
 void function_sleep_free(struct modules *ms);
 
 #endif

@@ -39,6 +39,7 @@ struct sleepers {
 	uint8_t *functions;         /* by function of the plan: likewise */
 	uint8_t *ruled, *held;      /* likewise: 1: why it sleeps (function_sleep.h) */
 	bool has_slept;             /* atomic: one of its functions has */
+	uint64_t spared;            /* rules up to this number say nothing of it */
 };
 
 struct module_probes {

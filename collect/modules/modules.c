@@ -434,7 +434,10 @@ static int settle_full(struct modules *ms, struct module *m)
 	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused &&
 		     !m->probes.found.callsites.n))
 		return code;
-	return module_tables_write(ms, m, &m->why);
+	code = module_tables_write(ms, m, &m->why);
+	if (!code)
+		function_sleep_numbered(ms, m);
+	return code;
 }
 
 /* A module whose code is read as data gets a plan in which every function is refused. */

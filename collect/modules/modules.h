@@ -107,8 +107,14 @@ struct modules {
 	VEC(struct sleep_rule {
 		char *glob;
 		bool wakes;
+		uint64_t number; /* from 1 on */
 	})
 	sleep_rules;
+	uint64_t last_sleep_rule; /* its number */
+	/* Of a module that comes later: do some of these have to stay awake?  They begin asleep. */
+	bool (*waits_for)(void *ctx, const uint32_t *functions, size_t n);
+	void (*begin_asleep)(void *ctx, const char *functions);
+	void *sleep_ctx;
 };
 
 void modules_init(struct modules *ms, const struct selection *sel, struct journal *j);

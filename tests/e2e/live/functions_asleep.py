@@ -557,6 +557,28 @@ def intervals():
     need(got["pace"]["spans_loss"] > 0 and got["whole"]["spans_loss"] == 0, got)
 
 
+def later_and_waited_for():
+    """A library comes whose function a glob of before puts to sleep: a trigger that waits for it keeps it awake; else the trace says so."""
+    compile_text("late.so", "long inner_too(long n) { return n + 5; } long late(long n) { return inner_too(n) + 1; }", "-shared", "-fPIC",
+                 "-O0")
+    trigger = "entry=late without entry=inner_too within 20ms"
+    for options in ("--flight", "16M", "--snapshot-on", trigger), ():
+        p = Program(False, "-L", "*late.so", *options, one=True)
+        p.rm("inner*")
+        need(p.says(os.path.abspath("late.so")) == 7, "what the library computes has changed")
+        p.run(5)
+        time.sleep(0.1)
+        p.run(5)
+        p.end()
+        trace = "t/001" if options else "t"
+        need(truth.report_calls(trace).get("inner_too", 0) == (1 if options else 0), truth.report_calls(trace))
+        r = subprocess.run([KRON, "report", "--trigger", trigger, trace], capture_output=True, text=True, check=True)
+        need("the trigger never fires" in r.stderr and ("1 times a sample" in r.stderr) == (not options), r)
+        need(not options or os.listdir("t").count("002") == 0, os.listdir("t"))
+        need(info(trace)["damaged"] == 0, info(trace))
+        shutil.rmtree("t")
+
+
 def killed(attached):
     """The recorder is killed while functions are asleep: the program goes on, and can be recorded again."""
     p = Program(attached, "-F", "outer", "-F", "inner")
@@ -595,6 +617,7 @@ def main():
         s.case("what cannot be is refused in a sentence", refusals)
         s.case("what a trigger waits for stays", waited_for)
         s.case("what a trigger waits for that is asked of the trace", waited_for_by_readers)
+        s.case("what a trigger waits for, in a library that comes later", later_and_waited_for)
         s.case("intervals", intervals)
         s.case("the recorder is killed", killed, True)
 
