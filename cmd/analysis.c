@@ -283,21 +283,31 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 			c->name, c->name, quoted);
 }
 
-/* What was not seen is in no report's numbers. */
-static void tell_of_budget(const struct opt_command *c, const struct trace *t)
+static void tell_of_sleeps(const struct opt_command *c, size_t n, const char *by, const char *more)
 {
-	size_t n = 0;
-
-	if (!strcmp(c->name, "info"))
-		return;
-	for (size_t i = 0; i < t->nfunctions; i++)
-		n += trace_slept_by_budget(t, t->functions[i].n);
 	if (n)
 		fprintf(stderr,
-			"kron %s: %zu function%s taken out by --budget for part of the time: what there is "
-			"of %s is of the rest (`kron info` lists %s)\n",
-			c->name, n, n == 1 ? " was" : "s were", n == 1 ? "it" : "them",
-			n == 1 ? "it" : "them");
+			"kron %s: %zu function%s taken out by %s for part of the time: what there is of %s is of "
+			"the rest, and what %s called then counts for who had called %s%s\n",
+			c->name, n, n == 1 ? " was" : "s were", by, n == 1 ? "it" : "them",
+			n == 1 ? "it" : "they", n == 1 ? "it" : "them", more);
+}
+
+/* What was not seen is in no report's numbers. */
+static void tell_of_all_sleeps(const struct opt_command *c, const struct trace *t)
+{
+	size_t by_budget = 0, asked = 0;
+
+	if (!strcmp(c->name, "info") || !t->nsleeps)
+		return;
+	for (size_t i = 0; i < t->nfunctions; i++) {
+		if (trace_slept_by_budget(t, t->functions[i].n))
+			by_budget++;
+		else if (trace_has_slept(t, t->functions[i].n))
+			asked++;
+	}
+	tell_of_sleeps(c, by_budget, "--budget", " (`kron info` says which)");
+	tell_of_sleeps(c, asked, "kron ctl probe rm", " (`kron info` says when)");
 }
 
 void analysis_drop(const struct opt_command *c, struct trace *t)
@@ -305,7 +315,7 @@ void analysis_drop(const struct opt_command *c, struct trace *t)
 	struct report_state state;
 
 	point_elsewhere(c, t);
-	tell_of_budget(c, t);
+	tell_of_all_sleeps(c, t);
 	analysis_state(t, &state);
 	trace_close(t);
 	if (*state.text)

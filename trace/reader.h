@@ -174,8 +174,9 @@ int trace_open_moved(struct trace **out, const char *const *dirs, size_t n,
 		     const struct timeline *moves, size_t nmoves, struct err *err);
 void trace_close(struct trace *t);
 
-/* Does the row mean this function?  Has --budget ever taken it out? */
+/* Does the row mean this function?  Was it ever taken out, and by --budget? */
 bool trace_sleep_has(const struct trace_sleep *s, uint32_t function);
+bool trace_has_slept(const struct trace *t, uint32_t function);
 bool trace_slept_by_budget(const struct trace *t, uint32_t function);
 
 /* The traces that were joined, in order; 0: it is one trace. */

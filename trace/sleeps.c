@@ -117,6 +117,14 @@ bool trace_sleep_has(const struct trace_sleep *s, uint32_t function)
 	return s->n && bsearch(&function, s->functions, s->n, sizeof(*s->functions), around);
 }
 
+bool trace_has_slept(const struct trace *t, uint32_t function)
+{
+	for (size_t i = 0; i < t->nsleeps; i++)
+		if (!t->sleeps[i].wakes && trace_sleep_has(&t->sleeps[i], function))
+			return true;
+	return false;
+}
+
 bool trace_slept_by_budget(const struct trace *t, uint32_t function)
 {
 	for (size_t i = 0; i < t->nsleeps; i++)

@@ -162,7 +162,7 @@ static void take_side(struct diff *d, int which)
 			.total = trace_ns(t, r->s.total),
 			.self = trace_ns(t, r->s.self),
 			.n = r->s.measured,
-			.rough = r->s.rough || trace_slept_by_budget(t, r->function),
+			.rough = r->s.rough || trace_has_slept(t, r->function),
 			.sum = (long double)r->s.sum * ns,
 			.squares = (long double)r->s.squares * ns * ns,
 		};

@@ -513,6 +513,8 @@ def waited_for_by_readers():
             p.run(1)
             time.sleep(0.1)
     p.end()
+    r = subprocess.run([KRON, "report", "--callers", "inner", "t"], capture_output=True, text=True, check=True)
+    need("1 function was taken out by kron ctl probe rm for part of the time" in r.stderr, r)
     for trigger, unsure in ("entry=outer without inner within 20ms", True), ("exit=outer without inner within 20ms", False):
         r = subprocess.run([KRON, "report", "--trigger", trigger, "t"], capture_output=True, text=True, check=True)
         need(("the trigger never fires" in r.stderr) == unsure, f"{trigger}: {r}")
