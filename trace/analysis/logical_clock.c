@@ -25,7 +25,7 @@ struct event {
 
 struct work {
 	const struct trace *t;
-	const struct interval_info *info;
+	struct interval_info info;
 	struct logical_clock *out;
 	VEC(struct event) v;
 	size_t *order;   /* of v: by node and time */
@@ -49,7 +49,7 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 	const uint32_t from = w->t->lanes[i->source].node, to = w->t->lanes[i->end_source].node;
 
 	(void)row;
-	if (from == to || w->info->defs.v[def].class != 4)
+	if (from == to || w->info.defs.v[def].class != 4)
 		return;
 	*vec_push(&w->v) = (struct event){.time = (uint64_t)i->begin, .node = from};
 	*vec_push(&w->v) =
@@ -62,15 +62,12 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 
 static int find_messages(struct work *w, const char *file, struct err *err)
 {
-	struct interval_info info = {0};
-	int ret = interval_info_open(&info, w->t, file, err);
+	int ret = interval_info_open(&w->info, w->t, file, err);
 
 	if (!ret)
-		ret = interval_info_check_messages(&info, file, err);
-	w->info = &info;
+		ret = interval_info_check_messages(&w->info, file, err);
 	if (!ret)
-		intervals_of_trace(&info, w->t, on_interval, w);
-	interval_info_free(&info);
+		intervals_of_trace(&w->info, w->t, on_interval, w);
 	return ret;
 }
 
@@ -297,6 +294,7 @@ int logical_clock_find(struct logical_clock *out, const struct trace *t, const c
 		for (uint32_t node = 0; node < out->nodes; node++)
 			draw(&w, node);
 	}
+	interval_info_free(&w.info);
 	vec_free(&w.v);
 	xfree(w.order);
 	xfree(w.first);
