@@ -248,7 +248,8 @@ static int run(const struct trace *t)
 		if (report_edges(t, &edges, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (intervals.file) {
-		if ((messages ? report_messages : report_intervals)(t, &intervals, stdout, &err))
+		if (messages ? report_messages(t, &intervals, stdout, &err)
+			     : report_intervals(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (shows_monitor(t)) {
 		if (!report_monitor_has(t))
