@@ -183,9 +183,12 @@ static void find_symbols(struct ranges *r, pid_t pid)
 {
 	monitor_variables_find(&r->symbols, pid);
 	vec_for(&r->v, one) {
-		const struct variable *k = r->symbols.v.v + one->symbol;
+		const struct variable *k;
 
-		if (one->kind == RANGE_SYMBOL && k->addr && k->bytes)
+		if (one->kind != RANGE_SYMBOL)
+			continue;
+		k = &r->symbols.v.v[one->symbol];
+		if (k->addr && k->bytes)
 			add_span(r, one, k->addr, k->addr + k->bytes);
 	}
 }
