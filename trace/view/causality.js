@@ -45,8 +45,7 @@ const causality = {
 		this.figure.style.flex = "1";
 		this.words = el("p", {class: "note", id: "hasse-words"});
 		section.append(el("div", {class: "bar"}, el("h2", {}, "Causality (Hasse) diagram"), this.where, el("span", {class: "space"}), this.order,
-			el("button", {type: "button", on: {click: () => zoom(0.5)}}, "+"), el("button", {type: "button", on: {click: () => zoom(2)}}, "\u2212"),
-			el("button", {type: "button", on: {click: () => setSpan(whole.a, whole.b)}}, "Whole (0)")),
+			...spanButtons()),
 			el("p", {class: "note"}, "Select an event: what could have caused it and what it could have influenced stays, what is concurrent with it fades."), this.figure, this.words);
 		spanListeners.push(() => this.wish());
 	},
@@ -203,9 +202,6 @@ const causality = {
 	key(e) {
 		const list = this.now?.all ?? [];
 		switch (e.key) {
-		case "+": case "=": zoom(0.5); return true;
-		case "-": zoom(2); return true;
-		case "0": case "Home": setSpan(whole.a, whole.b); return true;
 		case "a": pan(-0.2); return true;
 		case "d": pan(0.2); return true;
 		case "o": this.byTime = !this.byTime; this.order.value = this.byTime ? "time" : "logical"; this.draw(); return true;
@@ -217,7 +213,7 @@ const causality = {
 		}
 		case "Escape": this.select(null); return true;
 		}
-		return false;
+		return spanKey(e);
 	},
 
 	keys: [["o", "by time, or in logical order"], ["\u2190 \u2192, or click", "select an event"], ["+ \u2212 0", "zoom"], ["a d", "move"]],

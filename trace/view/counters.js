@@ -38,8 +38,7 @@ const counters = {
 		this.where = el("span", {class: "note"});
 		this.boxes = [];
 		section.append(el("div", {class: "bar"}, el("h2", {}, "Counters"), this.where, el("span", {class: "space"}),
-			el("button", {type: "button", on: {click: () => zoom(0.5)}}, "+"), el("button", {type: "button", on: {click: () => zoom(2)}}, "\u2212"),
-			el("button", {type: "button", on: {click: () => setSpan(whole.a, whole.b)}}, "Whole (0)")));
+			...spanButtons()));
 		data.counters.forEach((m, k) => {
 			section.append(el("p", {class: "note"}, `${m.command}: an interval each ${duration(m.every_ns)}.` + (m.each > 1 ? ` A step is ${thousands(m.each)} intervals: their sum, of a variable the last value.` : "")));
 			m.columns.forEach(([name, kind, isHex], i) => {
@@ -54,7 +53,7 @@ const counters = {
 	wish,
 
 	draw() {
-		this.where.textContent = `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
+		this.where.textContent = spanWords();
 		for (const box of this.boxes)
 			this.drawOne(box);
 	},
@@ -105,13 +104,10 @@ const counters = {
 
 	key(e) {
 		switch (e.key) {
-		case "+": case "=": zoom(0.5); return true;
-		case "-": zoom(2); return true;
 		case "ArrowLeft": pan(-0.2); return true;
 		case "ArrowRight": pan(0.2); return true;
-		case "0": case "Home": setSpan(whole.a, whole.b); return true;
 		}
-		return false;
+		return spanKey(e);
 	},
 
 	keys: [["+ \u2212", "zoom (the timeline follows)"], ["\u2190 \u2192", "move"], ["0", "the whole view"]],

@@ -56,8 +56,7 @@ const memory = {
 		this.note = el("p", {class: "note"});
 		this.fillChoice();
 		section.append(el("div", {class: "bar"}, el("h2", {}, "Memory"), this.where, el("span", {class: "space"}), ...this.parts.length > 1 ? [parts] : [], this.choice, what,
-			el("button", {type: "button", on: {click: () => zoom(0.5)}}, "+"), el("button", {type: "button", on: {click: () => zoom(2)}}, "\u2212"),
-			el("button", {type: "button", on: {click: () => setSpan(whole.a, whole.b)}}, "Whole (0)")), this.note, this.figure, this.table);
+			...spanButtons()), this.note, this.figure, this.table);
 		addEventListener("resize", () => this.wish());
 		spanListeners.push(() => this.wish());
 	},
@@ -107,7 +106,7 @@ const memory = {
 	},
 
 	draw() {
-		this.where.textContent = `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
+		this.where.textContent = spanWords();
 		const s = this.surface, width = Math.max(400, printing ? 1100 : this.section.clientWidth - 30), x0 = MEMORY_GUTTER, x1 = width - 10;
 		const shown = this.layOut(x1 - x0), {bands, steps} = shown;
 		const height = Math.max(bands.length, Math.min(MEMORY_HEIGHT, bands.length * 14)), each = height / Math.max(1, bands.length);
@@ -214,14 +213,11 @@ const memory = {
 
 	key(e) {
 		switch (e.key) {
-		case "+": case "=": zoom(0.5); return true;
-		case "-": zoom(2); return true;
 		case "ArrowLeft": pan(-0.2); return true;
 		case "ArrowRight": pan(0.2); return true;
-		case "0": case "Home": setSpan(whole.a, whole.b); return true;
 		case "a": this.choose(-1); return true;
 		}
-		return false;
+		return spanKey(e);
 	},
 
 	keys: [["+ \u2212", "zoom (the timeline follows)"], ["\u2190 \u2192", "move"], ["0", "the whole view"], ["click", "the mapping alone, and back"], ["a", "all mappings"]],

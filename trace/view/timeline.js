@@ -27,6 +27,19 @@ const zoom = (factor, at = (span.a + span.b) / 2) =>
 	setSpan(at - (at - span.a) * factor, at + (span.b - at) * factor);
 const pan = share => setSpan(span.a + (span.b - span.a) * share, span.b + (span.b - span.a) * share);
 
+// for pictures that follow: the piece in words, buttons that change it, keys that do
+const spanWords = () => `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
+const spanButtons = () => [["+", () => zoom(0.5)], ["\u2212", () => zoom(2)], ["Whole (0)", () => setSpan(whole.a, whole.b)]]
+	.map(([words, click]) => el("button", {type: "button", on: {click}}, words));
+function spanKey(e) {
+	switch (e.key) {
+	case "+": case "=": zoom(0.5); return true;
+	case "-": zoom(2); return true;
+	case "0": case "Home": setSpan(whole.a, whole.b); return true;
+	}
+	return false;
+}
+
 const timeline = {
 	id: "timeline", title: "Timeline", LABEL: 150, AXIS: 24, STRIP: 20, ROW: 15, TALLEST: 24, THIN: 3,
 	opened: new Set(), byThread: false, selected: null, search: "",
@@ -448,7 +461,7 @@ const timeline = {
 	// ---- words beside the picture ----
 
 	tell() {
-		this.where.textContent = `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
+		this.where.textContent = spanWords();
 		const list = [...this.shown.values()].sort((a, b) => b.time - a.time).slice(0, 14);
 		const all = [...this.shown.values()].reduce((sum, s) => sum + s.time, 0);
 		const parts = [];

@@ -49,8 +49,7 @@ const usage = {
 		this.table = el("div", {class: "tablebox", id: "utilisation-table"});
 		section.append(
 			el("div", {class: "bar"}, el("h2", {}, "Utilisation"), this.where, el("span", {class: "space"}), el("label", {}, "Kiviat axes ", this.choice),
-			   el("button", {type: "button", on: {click: () => zoom(0.5)}}, "+"), el("button", {type: "button", on: {click: () => zoom(2)}}, "\u2212"),
-			   el("button", {type: "button", on: {click: () => setSpan(whole.a, whole.b)}}, "Whole (0)")),
+			   ...spanButtons()),
 			el("p", {class: "note"}, cpus.length ? `In percent of the CPUs that samples came from: ${cpus.length}. A CPU counts as busy ` + (data.switches_known ? "while a traced thread was on it, by the kernel's context switches" + (data.switches_lost ? ` (${thousands(data.switches_lost)} of them were lost).` : ".")
 				: "between two samples of one thread with nobody else's in between: what the trace can prove. A thread that slept alone on a CPU counts, too, for there are no context switches in this trace.") : "No sample of this trace names a CPU."),
 			el("div", {class: "grid"}, el("div", {class: "left"}, this.histogram, this.gantt, this.table), el("div", {class: "right"}, this.meter, this.kiviat)));
@@ -60,7 +59,7 @@ const usage = {
 	wish,
 
 	draw() {
-		this.where.textContent = `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
+		this.where.textContent = spanWords();
 		this.use = utilisation(span.a, span.b, this.PARTS);
 		this.byCpu = cpus.map(c => shares(c.byThread, span.a, span.b, this.PARTS));
 		this.drawHistogram();
@@ -206,15 +205,12 @@ const usage = {
 
 	key(e) {
 		switch (e.key) {
-		case "+": case "=": zoom(0.5); return true;
-		case "-": zoom(2); return true;
 		case "ArrowLeft": this.pick(Math.max(0, (this.part ?? this.PARTS) - 1)); return true;
 		case "ArrowRight": this.pick(Math.min(this.PARTS - 1, (this.part ?? -1) + 1)); return true;
-		case "0": case "Home": setSpan(whole.a, whole.b); return true;
 		case "k": this.choice.value = this.axes = this.axes === "cpus" ? "threads" : "cpus"; this.draw(); return true;
 		case "Escape": this.pick(null); return true;
 		}
-		return false;
+		return spanKey(e);
 	},
 
 	keys: [["\u2190 \u2192, or point", "choose a part for meter and Kiviat"], ["+ \u2212", "zoom (the timeline follows)"], ["0", "the whole view"], ["k", "Kiviat by CPU or by thread"]],
