@@ -114,11 +114,14 @@ static void say_mended(const struct opt_command *c, const struct trace *t,
 		fprintf(stderr, ", by %s at most",
 			str_duration(a, sizeof(a), trace_ns(t, l->most_reversed)));
 	fputc('\n', stderr);
-	for (uint32_t i = 0; i < l->nodes; i++)
+	for (uint32_t i = 0; i < l->nodes; i++) {
+		char *name = text_shown(trace_node_at(t, i)->name);
+
 		if (l->most[i])
 			fprintf(stderr, "kron %s: times of node %s are moved, by %s at most\n",
-				c->name, trace_node_at(t, i)->name,
-				str_duration(a, sizeof(a), trace_ns(t, l->most[i])));
+				c->name, name, str_duration(a, sizeof(a), trace_ns(t, l->most[i])));
+		xfree(name);
+	}
 	if (l->circles)
 		fprintf(stderr,
 			"kron %s: %" PRIu64

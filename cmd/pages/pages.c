@@ -168,11 +168,13 @@ static int fail_unwritten(const char *why)
 static int keep(const char *dir)
 {
 	struct trace_pages counted;
+	char quoted[2048];
 	struct trace *t;
 	struct err err;
 
 	if (trace_open(&t, dir, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	str_shell(quoted, sizeof(quoted), dir);
 	if (!trace_pages_read(&counted, dir, &err)) {
 		say_notes(t, &counted);
 		trace_pages_free(&counted);
@@ -180,7 +182,7 @@ static int keep(const char *dir)
 	if (!quiet)
 		fprintf(stderr,
 			"kron: `kron pages --from %s` and `kron view %s` show what was counted\n",
-			dir, dir);
+			quoted, quoted);
 	trace_close(t);
 	return 0;
 }

@@ -200,6 +200,21 @@ def refusals():
         need(r.returncode in (1, 2) and r.stderr.count("\n") == 1 and "message" in r.stderr, r)
 
 
+def hostile():
+    """The name of a node is what somebody has called a directory: nothing of it reaches a terminal."""
+    record()
+    put_wrong("b", -1000 * BEHIND_MS)
+    for t in "a", "b":
+        with open(os.path.join(t, "session"), encoding="utf-8") as f:
+            lines = [line for line in f if not line.startswith(("node=", "node_from="))]
+        with open(os.path.join(t, "session"), "w", encoding="utf-8") as f:
+            f.writelines(lines)
+    os.rename("b", "b\x1b[31m")
+    for more in ["-i", "info"], ["-i", "info", "--messages"]:
+        r = subprocess.run([KRON, "report", *more, "--mend-clocks", "info", "a", "b\x1b[31m"], capture_output=True, text=True, check=True)
+        need("are moved" in r.stderr and "\x1b" not in r.stderr + r.stdout, r)
+
+
 def late():
     """Each arrives 9 ms late: longer messages, and none the wrong way."""
     record()
@@ -219,3 +234,4 @@ with Suite("reversed") as s:
     s.case("clocks that are mended", moved)
     s.case("a ring of four", ring)
     s.case("what cannot be mended", refusals)
+    s.case("a node of a hostile name", hostile)

@@ -83,6 +83,29 @@ def steps():
         see_all(page)
 
 
+HOSTILE = "</script><img src=x onerror=document.title=1>\x1b[31m"
+
+
+def hostile():
+    """A mapping's name is the traced program's word: it stays text."""
+    phases()
+    with open("t/pages", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    for i, line in enumerate(lines):
+        f = line.split("\t")
+        if f[0] == "M" and f[4] == "[stack]":
+            lines[i] = "\t".join(f[:4] + [HOSTILE] + f[5:])
+    with open("t/pages", "w", encoding="utf-8") as f:
+        f.writelines(line + "\n" for line in lines)
+    with open_page("t") as page:
+        page.settle()
+        need(ours(memory_of(page)) == WANT, "counts")
+        names = page.value("[...document.querySelectorAll('#memory-table tbody tr')].map(r => r.cells[0].textContent)")
+        need(any("</script><img" in n for n in names) and not any("\x1b" in n for n in names), names)
+        need(page.value("document.querySelectorAll('img').length") == 0 and page.value("document.title") != "1", "markup")
+        see_all(page)
+
+
 def one_step():
     """Nobody looked: all of the recording is one step."""
     phases()
@@ -124,5 +147,6 @@ def two_traces():
 with tap.Suite("view_memory") as s:
     s.case("phases of a program: pages, steps, pieces", steps)
     s.case("without looks", one_step)
+    s.case("a name that is markup", hostile)
     s.case("more than there is room for", small)
     s.case("two recordings", two_traces)
