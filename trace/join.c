@@ -366,6 +366,14 @@ static void add_tasks(struct join *j, struct joined *node, uint32_t at)
 	}
 }
 
+uint64_t trace_part_at(const struct trace *t, uint32_t node, uint64_t ns)
+{
+	const struct trace *part = trace_part(t, node);
+	const double ticks = (double)ns * part->tsc_hz / 1e9;
+
+	return trace_part_time(t, node, part->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18));
+}
+
 uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid)
 {
 	const struct trace *part = trace_part(t, node);

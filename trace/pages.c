@@ -331,6 +331,17 @@ const char *trace_mapping_name(const struct trace_mapping *m)
 	return *m->name ? m->name : "(anonymous memory)";
 }
 
+int trace_page_step_compare(const void *a, const void *b)
+{
+	const struct trace_page_step *x = a, *y = b;
+
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->look < y->look ? -1 : x->look > y->look;
+}
+
 int trace_pages_home(const struct trace_pages *p, uint32_t uid, uint64_t address)
 {
 	size_t lo = 0, hi = p->homes.n;

@@ -85,6 +85,8 @@ const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uin
 						uint64_t address);
 /* For people, of none as well. */
 const char *trace_mapping_name(const struct trace_mapping *m);
+/* For qsort(), of struct trace_page_step: by process, address and look. */
+int trace_page_step_compare(const void *a, const void *b);
 /* TRACE_NODE_UNKNOWN: the page was never seen. */
 int trace_pages_home(const struct trace_pages *p, uint32_t uid, uint64_t address);
 

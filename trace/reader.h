@@ -212,6 +212,8 @@ static inline uint64_t trace_part_time(const struct trace *t, uint32_t node, uin
 {
 	return trace_nodes(t) ? trace_node_time(t, node, tsc) : tsc;
 }
+/* When the part had been recorded for so long, likewise; as late as can be of a damaged one. */
+uint64_t trace_part_at(const struct trace *t, uint32_t node, uint64_t ns);
 /* What a process of a part is called in the whole; 0: there is none. */
 uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid);
 /* A thread's or process' number, unique across the nodes: by itself where there is one. */

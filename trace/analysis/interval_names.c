@@ -139,24 +139,6 @@ static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t
 	return NULL;
 }
 
-int64_t *interval_clocks(struct intervals *m, const struct trace *t)
-{
-	const size_t n = trace_nodes(t);
-	int64_t *doubts = xcalloc(n + 1, sizeof(*doubts));
-
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t ns = trace_node_at(t, (uint32_t)i)->error_ns;
-		const double ticks = (double)ns * t->tsc_hz / 1e9;
-
-		doubts[i] = ns == UINT64_MAX || ticks >= 9e18 ? INT64_MAX : (int64_t)ticks + 1;
-	}
-	if (n > 1)
-		intervals_of_clocks(m, doubts, (uint32_t)n);
-	else
-		intervals_in_order(m);
-	return doubts;
-}
-
 int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,
 		       struct err *err)
 {
@@ -182,26 +164,59 @@ int interval_info_open(struct interval_info *info, const struct trace *t, const 
 	return 0;
 }
 
+static void take_clocks(struct intervals *m, const struct trace *t)
+{
+	const size_t n = trace_nodes(t);
+	int64_t *doubts = xcalloc(n + 1, sizeof(*doubts));
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t ns = trace_node_at(t, (uint32_t)i)->error_ns;
+		const double ticks = (double)ns * t->tsc_hz / 1e9;
+
+		doubts[i] = ns == UINT64_MAX || ticks >= 9e18 ? INT64_MAX : (int64_t)ticks + 1;
+	}
+	intervals_of_clocks(m, doubts, (uint32_t)n);
+	xfree(doubts);
+}
+
+struct intervals *interval_matcher(const struct interval_info *info, const struct trace *t,
+				   enum intervals_match match, intervals_fn *fn, void *arg)
+{
+	struct intervals *m = intervals_new(info, match, 32, fn, arg);
+
+	if (trace_nodes(t))
+		take_clocks(m, t);
+	else
+		intervals_in_order(m);
+	return m;
+}
+
+void interval_feed(struct intervals *m, const struct trace *t, const struct trace_event *e,
+		   uint64_t mark)
+{
+	const struct interval_sample s = {.time = (int64_t)e->tsc,
+					  .data = e->s.event,
+					  .mark = mark,
+					  .source = e->lane,
+					  .cpu = e->cpu,
+					  .clock = t->lanes[e->lane].node};
+
+	if (e->s.event < KRON_EVENT_SPECIAL)
+		intervals_sample(m, &s);
+}
+
 void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
 			void *arg)
 {
-	struct intervals *m = intervals_new(info, MATCH_SOURCE, 32, fn, arg);
-	int64_t *clocks = interval_clocks(m, t);
+	struct intervals *m = interval_matcher(info, t, MATCH_SOURCE, fn, arg);
 	struct trace_cursor *c = trace_cursor_open(t, -1);
 	struct trace_event e;
 
 	while (trace_cursor_next(c, &e))
-		if (e.s.event < KRON_EVENT_SPECIAL)
-			intervals_sample(m,
-					 &(struct interval_sample){.time = (int64_t)e.tsc,
-								   .data = e.s.event,
-								   .source = e.lane,
-								   .cpu = e.cpu,
-								   .clock = t->lanes[e.lane].node});
+		interval_feed(m, t, &e, 0);
 	trace_cursor_close(c);
 	intervals_finish(m);
 	intervals_free(m);
-	xfree(clocks);
 }
 
 int interval_info_check_messages(const struct interval_info *info, const char *file,

@@ -16,11 +16,12 @@
  */
 int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,
 		       struct err *err);
-/*
- * Before the first of the trace's samples, merged: they are in order, of the clocks of its hosts, and as sure as those are
- * known.  Each sample's clock is its lane's node.  To be freed after the intervals.
- */
-int64_t *interval_clocks(struct intervals *m, const struct trace *t);
+/* Of the trace's samples: they are in order, by the clocks of its hosts, as sure as those are known. */
+struct intervals *interval_matcher(const struct interval_info *info, const struct trace *t,
+				   enum intervals_match match, intervals_fn *fn, void *arg);
+/* An event of the trace, next in order; records of the runtime's are none. */
+void interval_feed(struct intervals *m, const struct trace *t, const struct trace_event *e,
+		   uint64_t mark);
 /* All of the trace's samples, merged. */
 void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
 			void *arg);

@@ -68,7 +68,7 @@ struct intervals {
 	uint64_t mark;
 	uint32_t source, cpu, clock;
 	uint64_t samples, other, parts;
-	const int64_t *doubts; /* by clock; NULL: there is one */
+	int64_t *doubts; /* by clock; NULL: there is one */
 	uint32_t clocks;
 	int64_t most_doubt;
 
@@ -437,7 +437,8 @@ void intervals_of_clocks(struct intervals *m, const int64_t *doubts, uint32_t n)
 		most = doubts[i] > most ? doubts[i] : most;
 	}
 	m->in_order = true;
-	m->doubts = doubts;
+	m->doubts = xcalloc(n, sizeof(*m->doubts));
+	memcpy(m->doubts, doubts, n * sizeof(*m->doubts));
 	m->clocks = n;
 	m->most_doubt = most > INT64_MAX - second ? INT64_MAX : most + second;
 }
@@ -511,5 +512,6 @@ void intervals_free(struct intervals *m)
 	xfree(m->first_use);
 	xfree(m->queues);
 	xfree(m->left);
+	xfree(m->doubts);
 	xfree(m);
 }

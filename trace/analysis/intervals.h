@@ -66,10 +66,7 @@ struct intervals *intervals_new(const struct interval_info *info, int match, uns
 				intervals_fn *fn, void *arg);
 /* Before the first sample: they are of one clock and in order. */
 void intervals_in_order(struct intervals *m);
-/*
- * Likewise, of n clocks: by how many ticks each may be wrong; INT64_MAX: nobody knows.  The array stays the
- * caller's, as long as m is there.
- */
+/* Likewise, of n clocks: by how many ticks each may be wrong; INT64_MAX: nobody knows. */
 void intervals_of_clocks(struct intervals *m, const int64_t *doubts, uint32_t n);
 void intervals_sample(struct intervals *m, const struct interval_sample *s);
 /*

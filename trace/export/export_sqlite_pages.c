@@ -105,11 +105,7 @@ static int64_t node_of(int node)
 
 static int64_t tick_at(const struct fill *f, uint64_t ns)
 {
-	const struct trace *one = trace_part(f->t, f->part);
-	const double ticks = (double)ns * one->tsc_hz / 1e9;
-	const uint64_t tsc = one->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18);
-
-	return (int64_t)(trace_part_time(f->t, f->part, tsc) - f->t->start_tsc);
+	return (int64_t)(trace_part_at(f->t, f->part, ns) - f->t->start_tsc);
 }
 
 static void put_mappings(struct fill *f)

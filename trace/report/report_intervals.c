@@ -59,7 +59,6 @@ struct by_intervals {
 	const struct intervals_options *o;
 	struct interval_info info;
 	struct intervals *m;
-	int64_t *clocks; /* of `m` */
 	struct lane_now *lanes;
 	gone_list *gone; /* by definition, in order of `until`; NULL: none has slept */
 	struct index keys;
@@ -187,21 +186,15 @@ static void read_samples(struct by_intervals *r, int thread)
 
 	while (trace_cursor_next(c, &e)) {
 		struct lane_now *lane = &r->lanes[e.lane];
-		struct interval_sample s = {.time = (int64_t)e.tsc,
-					    .data = e.s.event,
-					    .source = e.lane,
-					    .cpu = e.cpu,
-					    .clock = r->t->lanes[e.lane].node};
 
 		if (e.s.event == KRON_EVENT_LOST) {
-			lane->loss = s.time;
+			lane->loss = (int64_t)e.tsc;
 			lane->has_loss = true;
 			r->lost += e.s.payload;
 		}
 		if (e.s.event >= KRON_EVENT_SPECIAL)
 			continue;
-		s.mark = ++lane->samples;
-		intervals_sample(r->m, &s);
+		interval_feed(r->m, r->t, &e, ++lane->samples);
 	}
 	trace_cursor_close(c);
 }
@@ -211,8 +204,7 @@ static void gather(struct by_intervals *r)
 	bool merged = reach_across_threads(&r->info);
 
 	r->lanes = xcalloc(r->t->nlanes, sizeof(*r->lanes));
-	r->m = intervals_new(&r->info, merged ? MATCH_SOURCE : MATCH_ANY, 32, on_interval, r);
-	r->clocks = interval_clocks(r->m, r->t);
+	r->m = interval_matcher(&r->info, r->t, merged ? MATCH_SOURCE : MATCH_ANY, on_interval, r);
 	make_rows(r);
 	list_gone(r);
 	if (merged)
@@ -450,7 +442,6 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 			qsort(r.rows.v, r.rows.n, sizeof(*r.rows.v), by_place);
 		(o->json ? print_json : print_text)(&r, out);
 		intervals_free(r.m);
-		xfree(r.clocks);
 	}
 	vec_for(&r.rows, w)
 		loghist_free(&w->lengths);

@@ -26,14 +26,8 @@ struct step {
 
 static int by_place(const void *a, const void *b)
 {
-	const struct trace_page_step *x = *(const struct trace_page_step *const *)a,
-				     *y = *(const struct trace_page_step *const *)b;
-
-	if (x->uid != y->uid)
-		return x->uid < y->uid ? -1 : 1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->look < y->look ? -1 : x->look > y->look;
+	return trace_page_step_compare(*(const struct trace_page_step *const *)a,
+				       *(const struct trace_page_step *const *)b);
 }
 
 static bool is_same(const struct trace_page_step *a, const struct trace_page_step *b)

@@ -21,7 +21,6 @@ struct view_intervals {
 	struct view *v;
 	struct interval_info info;
 	struct intervals *m;
-	int64_t *clocks;  /* of `m` */
 	struct row *rows; /* INTERVAL_ROWS of each definition */
 	VEC(struct message) messages;
 	uint64_t nmessages;
@@ -69,21 +68,14 @@ int view_intervals_open(struct view_intervals **out, struct view *v, struct err 
 	if (ret || !x->info.defs.n)
 		return ret;
 	x->rows = xcalloc(x->info.defs.n * INTERVAL_ROWS, sizeof(*x->rows));
-	x->m = intervals_new(&x->info, MATCH_SOURCE, 32, on_interval, x);
-	x->clocks = interval_clocks(x->m, v->t);
+	x->m = interval_matcher(&x->info, v->t, MATCH_SOURCE, on_interval, x);
 	return 0;
 }
 
 void view_intervals_feed(struct view_intervals *x, const struct trace_event *e)
 {
-	struct interval_sample s = {.time = (int64_t)e->tsc,
-				    .data = e->s.event,
-				    .source = e->lane,
-				    .cpu = e->cpu,
-				    .clock = x->v->t->lanes[e->lane].node};
-
-	if (x->m && e->s.event < KRON_EVENT_SPECIAL)
-		intervals_sample(x->m, &s);
+	if (x->m)
+		interval_feed(x->m, x->v->t, e, 0);
 }
 
 static uint64_t percentile(const struct row *r, unsigned percent)
@@ -169,7 +161,6 @@ void view_intervals_free(struct view_intervals *x)
 	vec_free(&x->messages);
 	if (x->m)
 		intervals_free(x->m);
-	xfree(x->clocks);
 	interval_info_free(&x->info);
 	xfree(x->rows);
 	xfree(x);

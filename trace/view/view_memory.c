@@ -21,8 +21,9 @@ struct memory {
 	const struct trace_pages *p;
 	uint64_t first, looks;             /* of p->looks: those that the view has a piece of */
 	VEC(struct trace_page_step) steps; /* of these looks; by process, address and look */
-	uint64_t pages, segments;          /* how many; of one process and mapping each */
-	uint64_t per, each;                /* pages in a row, looks in a column */
+	VEC(const struct trace_mapping *) mappings; /* of each page */
+	bool cuts; /* a row has pages of one process and mapping; else there were too many of them */
+	uint64_t per, each; /* pages in a row, looks in a column */
 	uint64_t columns;
 	uint64_t *reads, *writes; /* of the row at work, by column */
 	VEC(const char *) names;  /* of mappings */
@@ -31,14 +32,6 @@ struct memory {
 
 /* ---- time ---- */
 
-static uint64_t tsc_of(const struct view *v, uint32_t part, uint64_t ns)
-{
-	const struct trace *t = trace_part(v->t, part);
-	const double ticks = (double)ns * t->tsc_hz / 1e9;
-
-	return trace_part_time(v->t, part, t->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18));
-}
-
 /* When a look ended what it shows, and the one before it. */
 static uint64_t look_end(const struct view *v, uint32_t part, const struct trace_pages *p,
 			 uint64_t i)
@@ -46,14 +39,14 @@ static uint64_t look_end(const struct view *v, uint32_t part, const struct trace
 	const struct trace *t = trace_part(v->t, part);
 
 	if (p->looks.n)
-		return tsc_of(v, part, p->looks.v[i]);
+		return trace_part_at(v->t, part, p->looks.v[i]);
 	return t->end_tsc ? trace_part_time(v->t, part, t->end_tsc) : v->trace_last;
 }
 
 static uint64_t look_start(const struct view *v, uint32_t part, const struct trace_pages *p,
 			   uint64_t i)
 {
-	return p->looks.n && i ? look_end(v, part, p, i - 1) : tsc_of(v, part, 0);
+	return p->looks.n && i ? look_end(v, part, p, i - 1) : trace_part_at(v->t, part, 0);
 }
 
 static uint64_t looks_of(const struct trace_pages *p)
@@ -98,17 +91,6 @@ static void choose_looks(struct memory *m)
 		m->looks++;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct trace_page_step *x = a, *y = b;
-
-	if (x->uid != y->uid)
-		return x->uid < y->uid ? -1 : 1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->look < y->look ? -1 : x->look > y->look;
-}
-
 static void take_steps(struct memory *m)
 {
 	for (size_t i = 0; m->p->looks.n && i < m->p->steps.n; i++) {
@@ -126,7 +108,7 @@ static void take_steps(struct memory *m)
 								.writes = p->writes};
 	}
 	if (m->steps.n)
-		qsort(m->steps.v, m->steps.n, sizeof(m->steps.v[0]), by_place);
+		qsort(m->steps.v, m->steps.n, sizeof(m->steps.v[0]), trace_page_step_compare);
 }
 
 static uint32_t pid_of(const struct memory *m, uint32_t uid)
@@ -152,26 +134,29 @@ static size_t next_page(const struct memory *m, size_t i)
 	return i;
 }
 
-static void count_pages(struct memory *m)
+/* How many stretches there are that are of one process and mapping each. */
+static uint64_t find_mappings(struct memory *m)
 {
-	const struct trace_mapping *last = NULL;
-	uint32_t uid = 0;
+	const struct trace_page_step *last = NULL;
+	uint64_t stretches = 0;
 
 	for (size_t i = 0; i < m->steps.n; i = next_page(m, i)) {
-		const struct trace_mapping *here = mapping_of(m, &m->steps.v[i]);
+		const struct trace_page_step *s = &m->steps.v[i];
+		const struct trace_mapping *here = mapping_of(m, s);
 
-		m->segments += !m->pages || here != last || m->steps.v[i].uid != uid;
-		m->pages++;
-		last = here;
-		uid = m->steps.v[i].uid;
+		stretches +=
+			!last || last->uid != s->uid || m->mappings.v[m->mappings.n - 1] != here;
+		*vec_push(&m->mappings) = here;
+		last = s;
 	}
+	return stretches;
 }
 
 #define ROWS_MOST 1024u
 #define COLUMNS_MOST 1024u
 #define CELL_BYTES 64u /* of the file's, for one of them: a cell takes 4 to 12 */
 
-static void share_out(struct memory *m)
+static void share_out(struct memory *m, uint64_t stretches)
 {
 	uint64_t rows = ROWS_MOST, columns = COLUMNS_MOST;
 
@@ -179,13 +164,12 @@ static void share_out(struct memory *m)
 		rows /= 2;
 		columns /= 2;
 	}
-	m->per = (m->pages + rows - 1) / rows;
+	m->per = (m->mappings.n + rows - 1) / rows;
 	m->each = (m->looks + columns - 1) / columns;
 	m->columns = (m->looks + m->each - 1) / m->each;
 	m->reads = xcalloc(m->columns + 1, sizeof(*m->reads));
 	m->writes = xcalloc(m->columns + 1, sizeof(*m->writes));
-	if (m->segments > rows)
-		m->segments = 0; /* too many: rows are cut by number alone */
+	m->cuts = stretches <= rows;
 }
 
 /* ---- the data ---- */
@@ -238,36 +222,34 @@ static void add_step(struct memory *m, const struct trace_page_step *s)
 	m->writes[column] += s->writes;
 }
 
-static bool goes_on(const struct memory *m, const struct trace_page_step *first,
-		    const struct trace_page_step *s)
+/* [pid, first address, end of the last one, mapping, pages] from a page on; *i: where its steps begin, and the next row's. */
+static size_t put_row(struct memory *m, size_t page, size_t *i)
 {
-	return !m->segments || (first->uid == s->uid && mapping_of(m, first) == mapping_of(m, s));
-}
-
-/* [pid, first address, end of the last one, mapping, pages]; where the next one begins. */
-static size_t put_row(struct memory *m, size_t i)
-{
-	const struct trace_page_step *first = &m->steps.v[i], *last = first;
+	const struct trace_page_step *first = &m->steps.v[*i], *last = first;
+	const struct trace_mapping *mapping = m->mappings.v[page];
 	struct json *j = &m->v->j;
-	uint64_t pages = 0;
+	size_t n = 0;
 
-	while (i < m->steps.n && pages < m->per && goes_on(m, first, &m->steps.v[i])) {
-		const size_t end = next_page(m, i);
+	while (*i < m->steps.n && n < m->per) {
+		const struct trace_page_step *s = &m->steps.v[*i];
+		const size_t end = next_page(m, *i);
 
-		last = &m->steps.v[i];
-		for (; i < end; i++)
-			add_step(m, &m->steps.v[i]);
-		pages++;
+		if (m->cuts && (s->uid != first->uid || m->mappings.v[page + n] != mapping))
+			break;
+		for (; *i < end; ++*i)
+			add_step(m, &m->steps.v[*i]);
+		last = s;
+		n++;
 	}
 	json_open(j, '[');
 	json_u64(j, pid_of(m, first->uid));
 	put_address(j, first->address);
 	put_address(j, last->address + m->p->unit);
-	json_u64(j, name_of(m, mapping_of(m, first)));
-	json_u64(j, pages);
+	json_u64(j, name_of(m, mapping));
+	json_u64(j, n);
 	json_close(j, ']');
 	put_cells(m);
-	return i;
+	return page + n;
 }
 
 static void put_columns(struct memory *m)
@@ -298,15 +280,15 @@ static void put_part(struct memory *m)
 	json_open(j, '{');
 	view_put_key_name(j, "command", command ? command : "");
 	json_ku64(j, "unit", m->p->unit);
-	json_ku64(j, "pages", m->pages);
+	json_ku64(j, "pages", m->mappings.n);
 	json_ku64(j, "looks", m->p->looks.n ? m->looks : 0);
 	json_ku64(j, "per", m->per);
 	json_ku64(j, "each", m->each);
 	put_columns(m);
 	json_key(j, "rows");
 	json_open(j, '[');
-	for (size_t i = 0; i < m->steps.n;)
-		i = put_row(m, i);
+	for (size_t i = 0, page = 0; i < m->steps.n;)
+		page = put_row(m, page, &i);
 	json_close(j, ']');
 	json_key(j, "mappings");
 	json_open(j, '[');
@@ -318,27 +300,29 @@ static void put_part(struct memory *m)
 	json_close(j, '}');
 }
 
+static void put_memory(struct view *v, uint32_t part)
+{
+	struct memory m = {.v = v, .part = part, .p = &v->memory[part]};
+
+	choose_looks(&m);
+	take_steps(&m);
+	if (m.steps.n) {
+		share_out(&m, find_mappings(&m));
+		put_part(&m);
+	}
+	vec_free(&m.steps);
+	vec_free(&m.mappings);
+	vec_free(&m.names);
+	view_bytes_free(&m.cells);
+	xfree(m.reads);
+	xfree(m.writes);
+}
+
 void view_memory_put(struct view *v)
 {
-	struct json *j = &v->j;
-
-	json_key(j, "memory");
-	json_open(j, '[');
-	for (uint32_t i = 0; i < trace_parts(v->t); i++) {
-		struct memory m = {.v = v, .part = i, .p = &v->memory[i]};
-
-		choose_looks(&m);
-		take_steps(&m);
-		if (m.steps.n) {
-			count_pages(&m);
-			share_out(&m);
-			put_part(&m);
-		}
-		vec_free(&m.steps);
-		vec_free(&m.names);
-		view_bytes_free(&m.cells);
-		xfree(m.reads);
-		xfree(m.writes);
-	}
-	json_close(j, ']');
+	json_key(&v->j, "memory");
+	json_open(&v->j, '[');
+	for (uint32_t i = 0; i < trace_parts(v->t); i++)
+		put_memory(v, i);
+	json_close(&v->j, ']');
 }

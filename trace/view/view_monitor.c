@@ -14,15 +14,6 @@
 
 #define JSON_EXACT (1ull << 53) /* numbers from here on are strings */
 
-/* A moment of the monitor's, on the clock of the samples, and of all traces that are shown. */
-static uint64_t tsc_of(const struct trace *t, uint32_t i, uint64_t ns)
-{
-	const struct trace *one = trace_part(t, i);
-	const uint64_t tsc = one->start_tsc + (uint64_t)((double)ns * one->tsc_hz / 1e9);
-
-	return trace_part_time(t, i, tsc);
-}
-
 void view_monitor_look(struct view *v)
 {
 	struct monitor_row row;
@@ -32,7 +23,8 @@ void view_monitor_look(struct view *v)
 		if (!monitored_open(&m, trace_part(v->t, i)))
 			continue;
 		while (monitored_next(&m, &row))
-			view_widen(v, tsc_of(v->t, i, row.from_ns), tsc_of(v->t, i, row.to_ns));
+			view_widen(v, trace_part_at(v->t, i, row.from_ns),
+				   trace_part_at(v->t, i, row.to_ns));
 		v->monitored += m.sum.intervals;
 		monitored_close(&m);
 	}
@@ -94,8 +86,8 @@ static uint64_t put_rows(struct view *v, uint32_t which, struct monitored *m, ui
 	uint64_t n = 0;
 
 	while (monitored_next(m, &row)) {
-		const uint64_t from = tsc_of(v->t, which, row.from_ns),
-			       to = tsc_of(v->t, which, row.to_ns);
+		const uint64_t from = trace_part_at(v->t, which, row.from_ns),
+			       to = trace_part_at(v->t, which, row.to_ns);
 
 		if (to < v->from || from > v->to)
 			continue;
