@@ -201,6 +201,13 @@ static void step_semaphores(struct change_process *p, const struct process_maps 
 		close(pidfd);
 }
 
+/* What a change of running code starts from. */
+struct ground {
+	struct question q;
+	struct process_maps maps;
+	int mem; /* /proc/PID/mem */
+};
+
 static int open_memory(pid_t pid, struct err *err)
 {
 	char path[64];
@@ -214,33 +221,45 @@ static int open_memory(pid_t pid, struct err *err)
 	return fd;
 }
 
+static int open_ground(struct ground *g, struct change_process *p, struct err *err)
+{
+	int code = take_question(p, &g->q, err);
+
+	if (code)
+		return code;
+	g->mem = open_memory(p->pid, err);
+	if (g->mem < 0)
+		return g->mem;
+	code = process_maps_read(&g->maps, p->pid, err);
+	if (code)
+		close(g->mem);
+	return code;
+}
+
+static void close_ground(struct ground *g)
+{
+	process_maps_free(&g->maps);
+	close(g->mem);
+}
+
 /* 1: the process has none of these probes. */
 static int try_to_remove(struct change_process *p, uint32_t again, struct err *err)
 {
-	struct process_maps maps;
 	struct answer a = {.fd = -1};
-	struct question q;
+	struct ground g;
 	uint32_t applied = 0;
-	int mem, code = take_question(p, &q, err);
+	int code = open_ground(&g, p, err);
 
 	(void)again;
 	if (code)
 		return code;
-	mem = open_memory(p->pid, err);
-	if (mem < 0)
-		return mem;
-	code = process_maps_read(&maps, p->pid, err);
-	if (!code) {
-		code = retire_make(&a, &maps, p->of->session, mem, p->files->v.v, p->files->v.n,
-				   err);
-		a.pid = p->pid;
-		if (!code)
-			code = a.fd < 0 ? 1 : stop_and_apply(p, &q, &a, &applied, err);
-		if (!code && !p->takes_back)
-			step_semaphores(p, &maps, -1, 0);
-		process_maps_free(&maps);
-	}
-	close(mem);
+	code = retire_make(&a, &g.maps, p->of->session, g.mem, p->files->v.v, p->files->v.n, err);
+	a.pid = p->pid;
+	if (!code)
+		code = a.fd < 0 ? 1 : stop_and_apply(p, &g.q, &a, &applied, err);
+	if (!code && !p->takes_back)
+		step_semaphores(p, &g.maps, -1, 0);
+	close_ground(&g);
 	answer_free(&a);
 	return code;
 }
@@ -260,27 +279,19 @@ int change_process_remove(struct change_process *p, struct err *err)
 
 static int try_to_sleep(struct change_process *p, uint32_t again, struct err *err)
 {
-	struct process_maps maps;
 	struct answer a = {.fd = -1};
-	struct question q;
+	struct ground g;
 	uint32_t applied = 0;
-	int mem, code = take_question(p, &q, err);
+	int code = open_ground(&g, p, err);
 
 	(void)again;
 	if (code)
 		return code;
-	mem = open_memory(p->pid, err);
-	if (mem < 0)
-		return mem;
-	code = process_maps_read(&maps, p->pid, err);
-	if (!code) {
-		code = asleep_make(&a, p->of, &maps, mem, err);
-		a.pid = p->pid;
-		if (!code && a.fd >= 0)
-			code = stop_and_apply(p, &q, &a, &applied, err);
-		process_maps_free(&maps);
-	}
-	close(mem);
+	code = asleep_make(&a, p->of, &g.maps, g.mem, err);
+	a.pid = p->pid;
+	if (!code && a.fd >= 0)
+		code = stop_and_apply(p, &g.q, &a, &applied, err);
+	close_ground(&g);
 	answer_free(&a);
 	return code;
 }

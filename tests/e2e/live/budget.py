@@ -276,16 +276,21 @@ int main(int argc, char **argv)
 """
 
 
-def phases():
-    """Two windows in one phase agree, and say nothing of the other."""
-    compile_text("program", PHASES, "-O2")
-    p = begin("--budget", "5%", command=("./program", "6"))
+def need_beats(text, seconds, *flags):
+    """Of a program that says its beats: they are exact, and what they call is estimated or not known."""
+    compile_text("program", text, "-O2", *flags)
+    p = begin("--budget", "5%", command=("./program", seconds))
     out, said = p.communicate(timeout=120)
     need(p.returncode == 7, said)
     got = rows()
     need(got["beat"]["calls"] == int(out), f"{got['beat']}, {out}")
     if "calls" in got["tiny"]["suppressed"]:
         need_estimate(got["tiny"], int(out) * SHORT)
+
+
+def phases():
+    """Two windows in one phase agree, and say nothing of the other."""
+    need_beats(PHASES, "6")
 
 
 TURNS = """
@@ -334,14 +339,7 @@ int main(int argc, char **argv)
 
 def turns():
     """Threads that take turns: most of them wait while there is a window."""
-    compile_text("program", TURNS, "-O2", "-pthread")
-    p = begin("--budget", "5%", command=("./program", "12"))
-    out, said = p.communicate(timeout=120)
-    need(p.returncode == 7, said)
-    got = rows()
-    need(got["beat"]["calls"] == int(out), f"{got['beat']}, {out}")
-    if "calls" in got["tiny"]["suppressed"]:
-        need_estimate(got["tiny"], int(out) * SHORT)
+    need_beats(TURNS, "12", "-pthread")
 
 
 CLOCKED = """
