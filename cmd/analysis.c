@@ -125,8 +125,8 @@ static void say_mended(const struct opt_command *c, const struct trace *t,
 	if (l->circles)
 		fprintf(stderr,
 			"kron %s: %" PRIu64
-			" receptions stay before their sendings: messages that depend on each other in a "
-			"circle are not those that %s means\n",
+			" messages are still received before they are sent: the messages of %s depend on "
+			"each other in a circle, so it pairs some of them wrongly\n",
 			c->name, l->circles, analysis_mend);
 }
 
