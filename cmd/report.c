@@ -64,8 +64,9 @@ static const struct opt options[] = {
 	 "functions.",
 	 0, 0},
 	{0, "messages", OPT_FLAG, &messages, NULL,
-	 "Of the messages among these intervals (class 4), show which process has sent how many to "
-	 "which, and how long they took.",
+	 "Show which process has sent how many messages to which, and how long they took: those of MPI, "
+	 "which record -P mpi records, and for which ranks the others have waited; with --intervals "
+	 "those among its intervals (class 4).",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
 	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90, p99, "
@@ -89,17 +90,19 @@ static const struct opt_command command = {
 };
 
 /* What report shows; bits. */
-enum { PROFILE = 1, EDGES = 2, GRAPH = 4, EVENTS = 8, INTERVALS = 16, MONITOR = 32 };
+enum { PROFILE = 1, EDGES = 2, GRAPH = 4, EVENTS = 8, INTERVALS = 16, MONITOR = 32, MPI = 64 };
 static const struct {
 	unsigned kind;
 	const char *name;
 } kinds[] = {{PROFILE, "a profile"}, {EDGES, "--callers and --callees"}, {GRAPH, "--call-graph"},
-	     {EVENTS, "--events"},   {INTERVALS, "--intervals"},         {MONITOR, "--monitor"}};
+	     {EVENTS, "--events"},   {INTERVALS, "--intervals"},         {MONITOR, "--monitor"},
+	     {MPI, "--messages"}};
 
 static unsigned kind_wanted(void)
 {
 	return callers || callees ? EDGES
 	       : intervals.file   ? INTERVALS
+	       : messages         ? MPI
 	       : events           ? EVENTS
 	       : monitor          ? MONITOR
 	       : call_graph       ? GRAPH
@@ -126,7 +129,7 @@ static bool find_unfit(unsigned kind, struct given *out)
 {
 	const struct given v[] = {
 		{"--by-thread", by_thread, PROFILE | INTERVALS},
-		{"--messages", messages, INTERVALS},
+		{"--messages", messages, INTERVALS | MPI},
 		{"--by-process", by_process, PROFILE | INTERVALS},
 		{"--by-cpu", by_cpu, PROFILE | INTERVALS},
 		{"--by-group", by_group, PROFILE},
@@ -189,9 +192,11 @@ static const char *check_options(void)
 
 	if (by_thread + by_process + by_cpu + by_group > 1)
 		return "--by-thread, --by-process, --by-cpu and --by-group exclude each other";
-	if ((callers || callees) + call_graph + events + monitor + (intervals.file != NULL) > 1)
-		return "--intervals, --events, --monitor, --call-graph, and --callers or --callees "
-		       "exclude each other";
+	if ((callers || callees) + call_graph + events + monitor +
+		    (intervals.file != NULL || messages) >
+	    1)
+		return "--intervals, --messages, --events, --monitor, --call-graph, and --callers or "
+		       "--callees exclude each other, but for --messages with --intervals";
 	if (messages && (by_thread || by_process || by_cpu || profile.percentiles ||
 			 profile.virtual || profile.histogram))
 		return "--messages has a row for each two processes: --by-thread, --by-process, --by-cpu, "
@@ -233,8 +238,8 @@ static void say_estimates(const struct trace *t)
 {
 	if (edges.function || call_graph)
 		analysis_say_estimates(&command, t, "the times of this report");
-	else if (intervals.file)
-		analysis_say_estimates(&command, t, "the times of intervals");
+	else if (intervals.file || messages)
+		analysis_say_estimates(&command, t, "the times of intervals and messages");
 	else if (profile.percentiles || profile.histogram || profile.on_cpu)
 		analysis_say_estimates(&command, t, "percentiles, histograms and on-CPU times");
 }
@@ -250,6 +255,9 @@ static int run(const struct trace *t)
 	} else if (intervals.file) {
 		if (messages ? report_messages(t, &intervals, stdout, &err)
 			     : report_intervals(t, &intervals, stdout, &err))
+			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	} else if (messages) {
+		if (report_mpi(t, profile.json, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (shows_monitor(t)) {
 		if (!report_monitor_has(t))

@@ -30,6 +30,7 @@
 #include "cmd/record/clock.h"
 #include "cmd/record/control_record.h"
 #include "cmd/record/flight_record.h"
+#include "cmd/record/job.h"
 #include "cmd/record/record.h"
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
@@ -590,8 +591,15 @@ static bool wants_counters(const struct probe_set *set)
 
 static int open_collector(struct collector_options *opt, struct err *err)
 {
-	int code = cabled_open(opt, output, token, err);
+	char *of_rank = NULL;
+	int code = 0;
 
+	if (!counting && !pids.n && !cable_is_address(output))
+		code = job_dir(output, &of_rank, err);
+	if (of_rank)
+		opt->dir = words.output = of_rank;
+	if (!code)
+		code = cabled_open(opt, output, token, err);
 	if (!code)
 		code = cabled_group(opt, group, token, err);
 	if (!code)

@@ -71,6 +71,9 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 int report_messages(const struct trace *t, const struct intervals_options *o, FILE *out,
 		    struct err *err);
 
+/* The same of MPI's messages, which the probe pack mpi records; and which rank the others wait for. -ENODATA: there are none. */
+int report_mpi(const struct trace *t, bool json, FILE *out, struct err *err);
+
 /* ---- kron diff: two traces by function ---- */
 #define DIFF_KEYS "self|total|calls|avg"
 enum diff_key { DIFF_SELF, DIFF_TOTAL, DIFF_CALLS, DIFF_AVG };

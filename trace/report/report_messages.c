@@ -1,56 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /* report_messages.c - kron report --messages: which process has sent how many messages to which, and how long they took. */
+#include "trace/report/report_messages.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "trace/analysis/interval_names.h"
-#include "trace/index.h"
+#include "trace/messages/mpi.h"
 #include "trace/report/report.h"
 #include "trace/text.h"
 
-struct pair {                   /* times in ticks */
-	uint32_t def, from, to; /* processes */
-	uint64_t count, sum, min, max, negative;
-};
+/* ---- the matrix ---- */
 
-struct messages {
-	const struct trace *t;
-	struct interval_info info;
-	struct index keys[2]; /* from and to; that, and the definition */
-	VEC(struct pair) v;   /* by index of the second */
-};
-
-static void on_interval(void *arg, size_t def, int row, const struct interval *i)
+struct message_row *message_row_of(struct message_matrix *m, uint32_t def, uint32_t from_lane,
+				   uint32_t to_lane)
 {
-	struct messages *m = arg;
-	const uint32_t from = m->t->lanes[i->source].proc_uid,
-		       to = m->t->lanes[i->end_source].proc_uid;
-	const uint64_t ticks = i->ticks > 0 ? (uint64_t)i->ticks : 0;
-	uint32_t at;
-	struct pair *p;
+	const uint32_t from = m->t->lanes[from_lane].proc_uid, to = m->t->lanes[to_lane].proc_uid;
+	uint32_t at = index_of(&m->keys[0], (uint64_t)from << 32 | to);
 
-	(void)row;
-	if (m->info.defs.v[def].class != 4)
-		return;
-	at = index_of(&m->keys[0], (uint64_t)from << 32 | to);
 	at = index_of(&m->keys[1], (uint64_t)def << 32 | at);
 	if (at == m->v.n)
-		*vec_push(&m->v) = (struct pair){
-			.def = (uint32_t)def, .from = from, .to = to, .min = UINT64_MAX};
-	p = &m->v.v[at];
-	p->count++;
+		*vec_push(&m->v) =
+			(struct message_row){.def = def, .from = from, .to = to, .min = UINT64_MAX};
+	m->v.v[at].count++;
+	return &m->v.v[at];
+}
+
+void message_row_add(struct message_row *p, int64_t signed_ticks)
+{
+	const uint64_t ticks = signed_ticks > 0 ? (uint64_t)signed_ticks : 0;
+
+	p->timed++;
 	p->sum += ticks;
 	p->min = ticks < p->min ? ticks : p->min;
 	p->max = ticks > p->max ? ticks : p->max;
-	p->negative += i->ticks < 0;
+	p->negative += signed_ticks < 0;
 }
 
 static int most_first(const void *a, const void *b)
 {
-	const struct pair *x = a, *y = b;
+	const struct message_row *x = a, *y = b;
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
@@ -61,104 +51,180 @@ static int most_first(const void *a, const void *b)
 	return (x->to > y->to) - (x->to < y->to);
 }
 
+void message_matrix_sort(struct message_matrix *m)
+{
+	if (m->v.n)
+		qsort(m->v.v, m->v.n, sizeof(*m->v.v), most_first);
+}
+
+void message_matrix_free(struct message_matrix *m)
+{
+	vec_free(&m->v);
+	index_free(&m->keys[0]);
+	index_free(&m->keys[1]);
+}
+
+/* ---- output ---- */
+
 static const char *exe_of(const struct trace_proc *p)
 {
 	return p && p->exe && *p->exe ? text_base(p->exe) : "?";
 }
 
-/* ---- output ---- */
-
-static void put_process(const struct messages *m, uint32_t uid, FILE *out)
+int32_t message_rank(const struct message_matrix *m, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(m->t, uid);
+
+	return m->ranks && p ? m->ranks[p - m->t->procs] : MPI_NO_RANK;
+}
+
+void message_put_process(const struct message_matrix *m, uint32_t uid, FILE *out)
+{
+	const struct trace_proc *p = trace_proc_of(m->t, uid);
+	const int32_t rank = message_rank(m, uid);
 	char pid[TRACE_PID_TEXT];
 
+	if (rank != MPI_NO_RANK)
+		fprintf(out, "rank %d, ", rank);
 	text_put(out, p ? trace_pid_text(m->t, p, pid, sizeof(pid)) : "?");
 	fputc(' ', out);
 	text_put(out, exe_of(p));
 }
 
-static void print_text(const struct messages *m, FILE *out)
+static void print_row(const struct message_matrix *m, const struct message_row *p, FILE *out)
 {
-	char count[STR_NUMBER];
+	char count[STR_NUMBER], bytes[STR_NUMBER];
+	const uint64_t times[] = {p->sum, p->timed ? p->sum / p->timed : 0, p->min, p->max};
 
-	fprintf(out, "%12s  %10s  %10s  %10s  %10s  %s\n", "Count", "Total time", "Avg time",
-		"Min time", "Max time", "Message, from -> to");
-	for (size_t k = 0; k < m->v.n; k++) {
-		const struct pair *p = &m->v.v[k];
-		const uint64_t times[] = {p->sum, p->sum / p->count, p->min, p->max};
-
-		fprintf(out, "%12s  ", str_thousands(count, sizeof(count), p->count));
-		for (int i = 0; i < 4; i++) {
+	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), p->count));
+	if (m->ranks)
+		fprintf(out, "%15s  ", str_thousands(bytes, sizeof(bytes), p->bytes));
+	for (int i = 0; i < 4; i++) {
+		if (p->timed)
 			text_put_duration(out, trace_ns(m->t, times[i]));
-			fputs("  ", out);
-		}
-		text_put(out, m->info.defs.v[p->def].name[0]);
-		fputs(", ", out);
-		put_process(m, p->from, out);
-		fputs(" -> ", out);
-		put_process(m, p->to, out);
-		if (p->negative)
-			fprintf(out, "  (%" PRIu64 " end before they begin)", p->negative);
-		fputc('\n', out);
+		else
+			fprintf(out, "%10s", "?");
+		fputs("  ", out);
 	}
+	text_put(out, m->name(m, p->def));
+	fputs(", ", out);
+	message_put_process(m, p->from, out);
+	fputs(" -> ", out);
+	message_put_process(m, p->to, out);
+	if (p->negative)
+		fprintf(out, "  (%" PRIu64 " end before they begin)", p->negative);
+	if (p->timed < p->count && p->timed)
+		fprintf(out, "  (times of %" PRIu64 ")", p->timed);
+	fputc('\n', out);
 }
 
-static void json_process(const struct messages *m, struct json *j, const char *key, uint32_t uid)
+void message_matrix_print(const struct message_matrix *m, FILE *out)
+{
+	fprintf(out, "%12s  ", "Count");
+	if (m->ranks)
+		fprintf(out, "%15s  ", "Bytes");
+	fprintf(out, "%10s  %10s  %10s  %10s  %s\n", "Total time", "Avg time", "Min time",
+		"Max time", "Message, from -> to");
+	for (size_t i = 0; i < m->v.n; i++)
+		print_row(m, &m->v.v[i], out);
+}
+
+void message_json_process(const struct message_matrix *m, struct json *j, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(m->t, uid);
+	const int32_t rank = message_rank(m, uid);
 	char pid[TRACE_PID_TEXT];
 
-	json_key(j, key);
-	json_open(j, '{');
+	if (rank != MPI_NO_RANK)
+		json_ku64(j, "rank", (uint64_t)rank);
 	json_kstr(j, "process", p ? trace_pid_text(m->t, p, pid, sizeof(pid)) : NULL);
 	json_ku64(j, "process_uid", uid);
 	json_ku64(j, "pid", p ? (uint64_t)p->pid : 0);
 	json_kstr(j, "exe", exe_of(p));
+}
+
+static void json_end(const struct message_matrix *m, struct json *j, const char *key, uint32_t uid)
+{
+	json_key(j, key);
+	json_open(j, '{');
+	message_json_process(m, j, uid);
 	json_close(j, '}');
 }
 
-static void print_json(const struct messages *m, FILE *out)
+static void json_time(struct json *j, const char *key, const struct message_row *p, uint64_t ns)
 {
-	struct json j = JSON_INIT(out);
-
-	json_open(&j, '[');
-	for (size_t k = 0; k < m->v.n; k++) {
-		const struct pair *p = &m->v.v[k];
-
-		fputc('\n', out);
-		json_open(&j, '{');
-		json_kstr(&j, "message", m->info.defs.v[p->def].name[0]);
-		json_process(m, &j, "from", p->from);
-		json_process(m, &j, "to", p->to);
-		json_ku64(&j, "count", p->count);
-		json_ku64(&j, "total_ns", trace_ns(m->t, p->sum));
-		json_ku64(&j, "avg_ns", trace_ns(m->t, p->sum) / p->count);
-		json_ku64(&j, "min_ns", trace_ns(m->t, p->min));
-		json_ku64(&j, "max_ns", trace_ns(m->t, p->max));
-		json_ku64(&j, "negative", p->negative);
-		json_close(&j, '}');
+	if (p->timed) {
+		json_ku64(j, key, ns);
+	} else {
+		json_key(j, key);
+		json_str(j, NULL);
 	}
-	json_close(&j, ']');
+}
+
+void message_matrix_json(const struct message_matrix *m, struct json *j)
+{
+	json_open(j, '[');
+	for (size_t i = 0; i < m->v.n; i++) {
+		const struct message_row *p = &m->v.v[i];
+
+		fputc('\n', j->f);
+		json_open(j, '{');
+		json_kstr(j, "message", m->name(m, p->def));
+		json_end(m, j, "from", p->from);
+		json_end(m, j, "to", p->to);
+		json_ku64(j, "count", p->count);
+		if (m->ranks)
+			json_ku64(j, "bytes", p->bytes);
+		json_time(j, "total_ns", p, trace_ns(m->t, p->sum));
+		json_time(j, "avg_ns", p, p->timed ? trace_ns(m->t, p->sum) / p->timed : 0);
+		json_time(j, "min_ns", p, trace_ns(m->t, p->min));
+		json_time(j, "max_ns", p, trace_ns(m->t, p->max));
+		json_ku64(j, "negative", p->negative);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+/* ---- of an interval.info ---- */
+
+static void on_interval(void *arg, size_t def, int row, const struct interval *i)
+{
+	struct message_matrix *m = arg;
+	const struct interval_info *info = m->arg;
+
+	(void)row;
+	if (info->defs.v[def].class == 4)
+		message_row_add(message_row_of(m, (uint32_t)def, i->source, i->end_source),
+				i->ticks);
+}
+
+static const char *name_of(const struct message_matrix *m, uint32_t def)
+{
+	const struct interval_info *info = m->arg;
+
+	return info->defs.v[def].name[0];
 }
 
 int report_messages(const struct trace *t, const struct intervals_options *o, FILE *out,
 		    struct err *err)
 {
-	struct messages m = {.t = t};
-	int ret = interval_info_open(&m.info, t, o->file, err);
+	struct interval_info info = {0};
+	struct message_matrix m = {.t = t, .name = name_of, .arg = &info};
+	int ret = interval_info_open(&info, t, o->file, err);
 
 	if (!ret)
-		ret = interval_info_check_messages(&m.info, o->file, err);
+		ret = interval_info_check_messages(&info, o->file, err);
 	if (!ret) {
-		intervals_of_trace(&m.info, t, on_interval, &m);
-		if (m.v.n)
-			qsort(m.v.v, m.v.n, sizeof(*m.v.v), most_first);
-		(o->json ? print_json : print_text)(&m, out);
+		struct json j = JSON_INIT(out);
+
+		intervals_of_trace(&info, t, on_interval, &m);
+		message_matrix_sort(&m);
+		if (o->json)
+			message_matrix_json(&m, &j);
+		else
+			message_matrix_print(&m, out);
 	}
-	interval_info_free(&m.info);
-	vec_free(&m.v);
-	index_free(&m.keys[0]);
-	index_free(&m.keys[1]);
+	interval_info_free(&info);
+	message_matrix_free(&m);
 	return ret;
 }

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mpi_talk.c - talks in all ways that MPI has, and says at the end what each rank has sent to which: the truth for mpi.py.
+ *
+ *   mpi_talk ROUNDS      "FROM TO MESSAGES BYTES" lines of each rank, and "collectives N", to standard output by rank 0
+ *   mpi_talk wildcard    one receive from any rank that says nothing, among others
+ *   mpi_talk slow RANK   that rank computes for longer than the others, in each step
+ *   mpi_talk late RANK   rank 0 receives from all, by turns, and that rank sends late
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MANY = 20, ROOM = 4096, KINDS = 9 };
+
+static int me, n, collectives;
+static long count[64], bytes[64]; /* what this rank has sent, by rank in MPI_COMM_WORLD */
+static char from[MANY][ROOM], to[MANY][ROOM];
+static unsigned seed = 1;
+
+static unsigned roll(unsigned below) /* the same in all ranks */
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 16) % below;
+}
+
+/* k doubles or bytes, never the same twice in a row. */
+static int size_of(int k)
+{
+	return 1 + (int)(((unsigned)k * 37u + seed) % 200u);
+}
+
+static void note(int whom, int size)
+{
+	count[whom]++;
+	bytes[whom] += size;
+}
+
+static void spin(double ms)
+{
+	struct timespec a, b;
+
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &b);
+	while ((double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6 < ms);
+}
+
+static void requests(MPI_Comm c, int right, int left, int world_right, int k)
+{
+	MPI_Request q[2 * MANY];
+
+	for (int i = 0; i < k; i++)
+		MPI_Irecv(from[i], ROOM, MPI_BYTE, left, i % 3, c, &q[i]);
+	for (int i = 0; i < k; i++) {
+		MPI_Isend(to[i], size_of(i), MPI_BYTE, right, i % 3, c, &q[k + i]);
+		note(world_right, size_of(i));
+	}
+	MPI_Waitall(2 * k, q, MPI_STATUSES_IGNORE);
+}
+
+static void blocking(int right, int left)
+{
+	MPI_Status s;
+
+	for (int turn = 0; turn < 2; turn++) {
+		if ((me & 1) == turn) {
+			MPI_Send(to[0], size_of(me), MPI_DOUBLE, right, 5, MPI_COMM_WORLD);
+			note(right, 8 * size_of(me));
+		}
+		/* the left one of a rank may be of the same kind: then it has been sent already, or comes in its turn */
+		if ((left & 1) == turn)
+			MPI_Recv(from[0], ROOM, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+				 &s);
+	}
+}
+
+static void both(int right, int left)
+{
+	MPI_Status s;
+	int size = size_of(3);
+
+	MPI_Sendrecv(to[0], size, MPI_INT, right, 6, from[0], ROOM, MPI_BYTE, left, 6,
+		     MPI_COMM_WORLD, &s);
+	note(right, 4 * size);
+	MPI_Sendrecv_replace(to[1], size, MPI_BYTE, right, 7, left, MPI_ANY_TAG, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+	note(right, size);
+}
+
+static void persistent(int right, int left)
+{
+	MPI_Request q[2];
+
+	MPI_Recv_init(from[0], ROOM, MPI_BYTE, left, 8, MPI_COMM_WORLD, &q[0]);
+	MPI_Send_init(to[0], size_of(5), MPI_BYTE, right, 8, MPI_COMM_WORLD, &q[1]);
+	for (int i = 0; i < 3; i++) {
+		if (i) {
+			MPI_Startall(2, q);
+		} else {
+			MPI_Start(&q[0]);
+			MPI_Start(&q[1]);
+		}
+		note(right, size_of(5));
+		MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+	}
+	MPI_Request_free(&q[0]);
+	MPI_Request_free(&q[1]);
+}
+
+static void tested(int right, int left)
+{
+	MPI_Request q;
+	int flag = 0;
+
+	MPI_Irecv(from[0], ROOM, MPI_BYTE, left, MPI_ANY_TAG, MPI_COMM_WORLD, &q);
+	MPI_Ssend(to[0], size_of(6), MPI_BYTE, right, 9, MPI_COMM_WORLD);
+	note(right, size_of(6));
+	while (!flag)
+		MPI_Test(&q, &flag, MPI_STATUS_IGNORE);
+}
+
+static void out_of_order(int right, int left)
+{
+	static const int order[] = {3, 1, 2};
+	MPI_Status s;
+
+	for (int i = 1; i <= 3; i++) {
+		MPI_Send(to[i], size_of(i), MPI_BYTE, right, 10 + i, MPI_COMM_WORLD);
+		note(right, size_of(i));
+	}
+	for (int i = 0; i < 3; i++)
+		MPI_Recv(from[i], ROOM, MPI_BYTE, left, 10 + order[i], MPI_COMM_WORLD, &s);
+}
+
+static void buffered(int right, int left)
+{
+	static char room[8 * ROOM];
+	char *old;
+	int size;
+
+	MPI_Buffer_attach(room, sizeof(room));
+	MPI_Bsend(to[0], size_of(7), MPI_BYTE, right, 14, MPI_COMM_WORLD);
+	note(right, size_of(7));
+	MPI_Recv(from[0], ROOM, MPI_BYTE, left, 14, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Buffer_detach(&old, &size);
+}
+
+static void some(int right, int left)
+{
+	MPI_Request q[4];
+	int at, got[4], done = 0;
+
+	for (int i = 0; i < 4; i++)
+		MPI_Irecv(from[i], ROOM, MPI_BYTE, left, 15 + i, MPI_COMM_WORLD, &q[i]);
+	for (int i = 3; i >= 0; i--) {
+		MPI_Send(to[i], size_of(i), MPI_BYTE, right, 15 + i, MPI_COMM_WORLD);
+		note(right, size_of(i));
+	}
+	MPI_Waitany(4, q, &at, MPI_STATUS_IGNORE);
+	for (int left_over = 3; left_over > 0; left_over -= done)
+		MPI_Waitsome(4, q, &done, got, MPI_STATUSES_IGNORE);
+}
+
+static void collect(MPI_Comm c, int members)
+{
+	double a[64] = {0}, b[64];
+
+	MPI_Barrier(c);
+	MPI_Bcast(a, 4, MPI_DOUBLE, members - 1, c);
+	MPI_Reduce(a, b, 2, MPI_DOUBLE, MPI_SUM, 0, c);
+	MPI_Allreduce(a, b, 2, MPI_DOUBLE, MPI_SUM, c);
+	MPI_Gather(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, c);
+	MPI_Scatter(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, c);
+	MPI_Allgather(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, c);
+	MPI_Alltoall(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, c);
+	collectives += 8;
+}
+
+static void talk(int rounds)
+{
+	MPI_Comm row, twin;
+	int row_rank, row_size, all;
+
+	MPI_Comm_split(MPI_COMM_WORLD, me % 2, me, &row); /* two rows, which have one number */
+	MPI_Comm_dup(row, &twin);
+	MPI_Comm_rank(row, &row_rank);
+	MPI_Comm_size(row, &row_size);
+	for (int i = 0; i < rounds; i++) {
+		const int shift = 1 + (int)roll((unsigned)n - 1);
+		const int right = (me + shift) % n, left = (me + n - shift) % n;
+		const int in_row = (row_rank + 1) % row_size,
+			  before = (row_rank + row_size - 1) % row_size;
+
+		switch (i % KINDS) {
+		case 0: requests(MPI_COMM_WORLD, right, left, right, 1 + (int)roll(MANY)); break;
+		case 1: MPI_Barrier(MPI_COMM_WORLD); blocking(right, left); MPI_Barrier(MPI_COMM_WORLD); collectives += 2; break;
+		case 2: both(right, left); break;
+		case 3: persistent(right, left); break;
+		case 4: tested(right, left); break;
+		case 5: out_of_order(right, left); break;
+		case 6: buffered(right, left); break;
+		case 7: some(right, left); break;
+		case 8:
+			requests(row, in_row, before, 2 * in_row + me % 2, 3);
+			requests(twin, in_row, before, 2 * in_row + me % 2, 2);
+			collect(row, row_size);
+			break;
+		}
+		MPI_Send(to[0], 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+	}
+	collect(MPI_COMM_WORLD, n);
+	/* rows count for one each, in the rank that is first there */
+	collectives = me < 2 ? collectives - (me ? 8 + 2 * ((rounds + 7) / KINDS) : 0) : 0;
+	MPI_Allreduce(&collectives, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	for (int r = 0; r < n; r++) {
+		for (int k = 0; r == me && k < n; k++)
+			if (count[k])
+				printf("%d %d %ld %ld\n", me, k, count[k], bytes[k]);
+		fflush(stdout);
+	}
+	if (!me)
+		printf("collectives %d\n", all + 1);
+	MPI_Comm_free(&twin);
+	MPI_Comm_free(&row);
+}
+
+static void wildcard(void)
+{
+	MPI_Request q[2];
+	MPI_Status s;
+
+	if (!me) {
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &s); /* matched */
+		MPI_Irecv(from[1], ROOM, MPI_BYTE, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &q[0]);
+		MPI_Irecv(from[2], ROOM, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &q[1]); /* in doubt */
+		MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &s); /* another tag: matched */
+	} else if (me == 1) {
+		for (int tag = 1; tag <= 3; tag++)
+			for (int i = 0; i < (tag == 2 ? 2 : 1); i++)
+				MPI_Send(to[0], 1, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+	}
+}
+
+static void slow(int which)
+{
+	MPI_Request q;
+
+	for (int i = 0; i < 8; i++) {
+		spin(me == which ? 40 : 2);
+		MPI_Irecv(from[0], ROOM, MPI_BYTE, (me + n - 1) % n, i, MPI_COMM_WORLD, &q);
+		MPI_Send(to[0], 8, MPI_BYTE, (me + 1) % n, i, MPI_COMM_WORLD);
+		MPI_Wait(&q, MPI_STATUS_IGNORE);
+	}
+}
+
+static void late(int which)
+{
+	for (int i = 0; i < 6; i++) {
+		if (me) {
+			if (me == which)
+				spin(40);
+			MPI_Send(to[0], 8, MPI_BYTE, 0, i, MPI_COMM_WORLD);
+		}
+		for (int k = 1; !me && k < n; k++)
+			MPI_Recv(from[0], ROOM, MPI_BYTE, k, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &me);
+	MPI_Comm_size(MPI_COMM_WORLD, &n);
+	if (!strcmp(argv[1], "wildcard"))
+		wildcard();
+	else if (!strcmp(argv[1], "slow"))
+		slow(atoi(argv[2]));
+	else if (!strcmp(argv[1], "late"))
+		late(atoi(argv[2]));
+	else
+		talk(atoi(argv[1]));
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""mpi.py - the messages of MPI programs: each send with its receive, who is late, a directory for each rank.
+
+Truth: what the program (tests/bins/mpi_talk.c) says that it has sent, rank by rank; which rank it makes slow."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from tap import KRON, SRC, Skip, Suite, need, rnd  # noqa: E402
+
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1")
+ROUNDS = 18
+
+
+def build():
+    if not shutil.which("mpicc.openmpi") or not shutil.which("mpirun.openmpi"):
+        raise Skip("no Open MPI here")
+    subprocess.run(["mpicc.openmpi", "-O1", "-g", "-o", "talk", f"{SRC}/tests/bins/mpi_talk.c"], check=True)
+
+
+def run(*command, status=0, seconds=120):
+    r = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+    need(r.returncode == status, f"{command}: {r}")
+    return r
+
+
+def mpirun(n, *args):
+    return ["mpirun.openmpi", "--oversubscribe", "-n", str(n), *args]
+
+
+def report(*traces):
+    return json.loads(run(KRON, "report", "--json", "--messages", *traces).stdout)
+
+
+def truth(out):
+    lines = [line.split() for line in out.splitlines()]
+    sent = {(int(w[0]), int(w[1])): (int(w[2]), int(w[3])) for w in lines if len(w) == 4 and w[0].isdigit()}
+    return sent, next(int(w[1]) for w in lines if w[0] == "collectives")
+
+
+def need_all_matched(got, out):
+    sent, collectives = truth(out)
+    rows = {(m["from"]["rank"], m["to"]["rank"]): (m["count"], m["bytes"]) for m in got["messages"]}
+    need(rows == sent, f"{rows}\n{sent}")
+    n = sum(c for c, _ in sent.values())
+    keys = ("matched", "sends", "receives", "collectives")
+    need([got[k] for k in keys] == [n, n, n, collectives], {k: got[k] for k in got if isinstance(got[k], int)})
+    keys = ("differing", "sent_only", "received_only", "from_any", "in_doubt", "unknown_communicator", "broken", "collectives_cut", "lost")
+    need(not any(got[k] for k in keys), {k: got[k] for k in keys})
+    need(all(m["negative"] == 0 < m["min_ns"] <= m["max_ns"] for m in got["messages"]), got["messages"])
+    for p in got["processes"]:
+        need(p["sent"] == sum(c for (a, _), (c, _) in sent.items() if a == p["rank"]), p)
+        need(p["received_bytes"] == sum(b for (_, to), (_, b) in sent.items() if to == p["rank"]), p)
+
+
+def every_way(n):
+    """Blocking and not, persistent, tested, buffered, from any rank, any tag, on communicators that share a number."""
+    build()
+    r = run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(n, "./talk", str(ROUNDS)))
+    need_all_matched(report("t"), r.stdout)
+    need(truth(run(*mpirun(n, "./talk", str(ROUNDS))).stdout) == truth(r.stdout), "it talks as it does untraced")
+    text = run(KRON, "report", "--messages", "t").stdout
+    need(f"{report('t')['matched']:,} messages, " in text and " -> rank 1, " in text, text)
+
+
+def a_directory_a_rank():
+    """One run after another, more and fewer ranks, and a plain recording after them."""
+    build()
+    for n in (4, 3):
+        r = run(*mpirun(n, KRON, "record", "-q", "-P", "mpi", "--", "./talk", str(ROUNDS)))
+        need(sorted(os.listdir("kron.data")) == [".job", *map(str, range(n))], os.listdir("kron.data"))
+        need_all_matched(report(), r.stdout)
+    need(sorted(os.listdir("kron.data.old")) == [".job", *map(str, range(4))], os.listdir("kron.data.old"))
+    for _ in range(2):
+        run(KRON, "record", "-q", "/bin/true")
+        need("session" in os.listdir("kron.data"), os.listdir("kron.data"))
+    run(*mpirun(2, KRON, "record", "-q", "/bin/true"))
+    need(sorted(os.listdir("kron.data")) == [".job", "0", "1"] and "session" in os.listdir("kron.data.old"), os.listdir("."))
+    os.mkdir("mine")
+    with open("mine/letter", "w", encoding="utf-8") as f:
+        f.write("dear")
+    r = subprocess.run(mpirun(2, KRON, "record", "-q", "-o", "mine", "/bin/true"), capture_output=True, text=True, timeout=60)
+    need(r.returncode and "mine is not a trace directory (it holds letter)" in r.stderr and os.listdir("mine") == ["letter"], r)
+
+
+def from_any_rank():
+    """What it has received nobody says: what it may have been is not matched by luck."""
+    build()
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(3, "./talk", "wildcard"))
+    got = report("t")
+    need([got[k] for k in ("matched", "sends", "receives", "from_any", "in_doubt", "sent_only", "differing")] == [2, 4, 4, 1, 1, 2, 0], got)
+
+
+def who_is_slow(way, n):
+    """The rank that is, and not those that it makes wait."""
+    build()
+    which = rnd.randrange(1, n)
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(n, "./talk", way, str(which)))
+    first = report("t")["processes"][0]
+    need(first["rank"] == which and first["caused_ns"] > 100e6, f"{which} {report('t')['processes']}")
+
+
+def nothing_there():
+    run(KRON, "record", "-q", "-o", "t", "/bin/true")
+    r = run(KRON, "report", "--messages", "t", status=1)
+    need(r.stderr.count("\n") == 1 and "record -P mpi" in r.stderr, r.stderr)
+
+
+with Suite("mpi") as s:
+    s.case("each send has its receive: 4 ranks, in one trace", every_way, 4)
+    s.case("a directory for each rank", a_directory_a_rank)
+    s.case("a receive from any rank that says nothing", from_any_rank)
+    s.case("a slow rank is named first", who_is_slow, "slow", 5)
+    s.case("a late sender is named first", who_is_slow, "late", 4)
+    s.case("a trace without MPI", nothing_there)

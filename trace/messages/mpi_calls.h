@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* mpi_calls.h - puts the samples of a call together again. */
+#ifndef TRACE_MESSAGES_MPI_CALLS_H
+#define TRACE_MESSAGES_MPI_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "trace/reader.h"
+
+/* What a call does. */
+enum {
+	MPI_SENDS = 1,
+	MPI_RECEIVES = 2,
+	MPI_REQUESTS = 4,   /* makes a request of it */
+	MPI_PERSISTS = 8,   /* ... that MPI_Start starts */
+	MPI_STARTS = 16,    /* the requests that it names */
+	MPI_WAITS = 32,     /* until they are done */
+	MPI_TESTS = 64,     /* whether they are, or some of them */
+	MPI_FREES = 128,    /* a request that nobody waits for */
+	MPI_PROBED = 256,   /* a message that a matched probe has found */
+	MPI_COLLECTS = 512, /* all ranks of the communicator call it */
+	MPI_TO_ROOT = 1024,
+	MPI_FROM_ROOT = 2048,
+	MPI_MAKES = 4096 /* a communicator, as far as this process knows */
+};
+
+/* Of which parts there are samples. */
+enum {
+	MPI_HAS_COMM = 1,
+	MPI_HAS_TO = 2,
+	MPI_HAS_TAG = 4,
+	MPI_HAS_COUNT = 8,
+	MPI_HAS_SIZE = 16,
+	MPI_HAS_FROM = 32,
+	MPI_HAS_RTAG = 64,
+	MPI_HAS_STATUS = 128,
+	MPI_HAS_REQUEST = 256,
+	MPI_HAS_ROOT = 512,
+	MPI_HAS_ID = 1024,
+	MPI_HAS_MEMBERS = 2048,
+	MPI_HAS_FIRST = 4096
+};
+
+struct mpi_call {
+	unsigned does, has;
+	unsigned kind; /* one number for a name */
+	uint32_t lane;
+	uint64_t begin, end; /* ticks; end 0: it was not seen */
+	uint64_t comm;       /* the handle */
+	int32_t to, tag, from, rtag, root;
+	int32_t count;
+	uint64_t type_size;
+	int32_t status[6]; /* of what was received: rank, tag, error, whether cancelled, bytes in two halves */
+	uint64_t request;  /* the new one */
+	/* MPI_MAKES */
+	uint32_t id[3]; /* number, own rank, flags */
+	int32_t size;
+	uint64_t first; /* which process is rank 0 */
+	VEC(uint64_t) requests; /* that it names */
+	bool requests_unknown;  /* not all of them could be read */
+};
+
+struct mpi_calls;
+typedef void mpi_call_fn(void *arg, const struct mpi_call *c);
+
+/* NULL: the trace has no such events. */
+struct mpi_calls *mpi_calls_new(const struct trace *t, mpi_call_fn *fn, void *arg);
+/* Events in order.  fn gets each call at its end. */
+void mpi_calls_feed(struct mpi_calls *x, const struct trace_event *e);
+/* Gives those out that have no end, and frees. */
+void mpi_calls_finish(struct mpi_calls *x);
+
+#endif

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mpi_match.c - which receive got which send.
+ *
+ * Each communicator, sender and receiver has a queue. A send takes the first receive in it whose tag fits, a receive
+ * the first send, as the library does. In which order the two sides come is all the same: only that of each side counts.
+ *
+ * A message is given out once both are matched and the receiver has it.
+ */
+#include "trace/messages/mpi.h"
+
+#include "trace/messages/mpi_impl.h"
+
+/* Open MPI's mpi.h */
+enum { ANY_RANK = -1, PROC_NULL = -2, ANY_TAG = -1 };
+
+#define NOBODY UINT32_MAX
+
+struct half { /* of a message */
+	uint32_t lane;
+	uint32_t queue;
+	uint32_t mate, next; /* halves, or NOBODY */
+	uint32_t wait;       /* where its receiver waited for it, or NOBODY */
+	int32_t tag;
+	uint64_t begin, end;
+	uint64_t bytes;
+	bool is_done;   /* the program has it back */
+	bool is_receive;
+	bool is_there; /* else this place is free */
+};
+
+struct fifo {
+	uint32_t first, last;
+};
+struct queue {
+	struct fifo sends, receives;
+	uint32_t comm;
+	int32_t from, to;
+};
+
+struct wait { /* a call that waits for receives */
+	uint32_t lane, by;
+	uint64_t begin, end;
+	uint64_t late; /* the latest send: when it began */
+	uint32_t left; /* receives that are not matched yet */
+};
+
+/* What a process knows a request by. */
+struct request {
+	uint32_t half;         /* a receive that runs, or NOBODY */
+	uint64_t tested;       /* when the last call ended that asked for it */
+	bool persists;
+	struct mpi_call again; /* MPI_Start makes this call */
+};
+
+struct match {
+	const struct trace *t;
+	const struct mpi_sink *sink;
+	struct mpi_counts *counts;
+	struct mpi_comms comms;
+	struct mpi_collectives collectives;
+	struct index keys[2]; /* communicator and sender; and receiver */
+	VEC(struct queue) queues;
+	VEC(struct half) halves;
+	uint32_t unused; /* halves */
+	struct index handles[2];
+	VEC(struct request) requests; /* by index of the second */
+	VEC(struct wait) waits;
+	VEC(uint32_t) unused_waits;
+	/* What receives from any rank may have taken: communicator and receiver; with the tag, or SOME_TAG. */
+	struct index doubtful[2];
+	struct index probed; /* processes that have received what a matched probe had found */
+};
+#define SOME_TAG UINT32_MAX
+
+/* ---- halves ---- */
+
+static uint32_t half_new(struct match *m, const struct half *h)
+{
+	uint32_t at = m->unused;
+
+	if (at == NOBODY) {
+		at = (uint32_t)m->halves.n;
+		(void)vec_push(&m->halves);
+	} else {
+		m->unused = m->halves.v[at].next;
+	}
+	m->halves.v[at] = *h;
+	m->halves.v[at].mate = m->halves.v[at].next = NOBODY;
+	m->halves.v[at].wait = NOBODY;
+	m->halves.v[at].is_there = true;
+	return at;
+}
+
+static void half_free(struct match *m, uint32_t at)
+{
+	m->halves.v[at].is_there = false;
+	m->halves.v[at].next = m->unused;
+	m->unused = at;
+}
+
+static bool fits(int32_t wanted, int32_t tag)
+{
+	return wanted == tag || (wanted == ANY_TAG && tag >= 0);
+}
+
+/* The first that fits, which leaves the queue. */
+static uint32_t take(struct match *m, struct fifo *q, int32_t tag, bool of_sends)
+{
+	uint32_t before = NOBODY;
+
+	for (uint32_t at = q->first; at != NOBODY; before = at, at = m->halves.v[at].next) {
+		struct half *h = &m->halves.v[at];
+
+		if (!(of_sends ? fits(tag, h->tag) : fits(h->tag, tag)))
+			continue;
+		if (before == NOBODY)
+			q->first = h->next;
+		else
+			m->halves.v[before].next = h->next;
+		if (q->last == at)
+			q->last = before;
+		h->next = NOBODY;
+		return at;
+	}
+	return NOBODY;
+}
+
+static void put(struct match *m, struct fifo *q, uint32_t at)
+{
+	if (q->first == NOBODY)
+		q->first = at;
+	else
+		m->halves.v[q->last].next = at;
+	q->last = at;
+}
+
+static uint32_t queue_of(struct match *m, uint32_t comm, int32_t from, int32_t to)
+{
+	const uint32_t a = index_of(&m->keys[0], (uint64_t)comm << 32 | (uint32_t)from);
+	const uint32_t at = index_of(&m->keys[1], (uint64_t)a << 32 | (uint32_t)to);
+
+	if (at == m->queues.n)
+		*vec_push(&m->queues) = (struct queue){
+			{NOBODY, NOBODY}, {NOBODY, NOBODY}, comm, from, to};
+	return at;
+}
+
+/* ---- who waits for whom ---- */
+
+static void tell_wait(struct match *m, const struct wait *w)
+{
+	const uint64_t until = w->late < w->end ? w->late : w->end;
+
+	if (until > w->begin)
+		m->sink->wait(m->sink->arg, &(struct mpi_wait){.who = w->lane,
+							       .by = w->by,
+							       .since = w->begin,
+							       .until = until,
+							       .why = MPI_LATE_SENDER});
+}
+
+/* One of the receives that it waits for is matched. */
+static void settle_wait(struct match *m, uint32_t at, const struct half *send)
+{
+	struct wait *w = &m->waits.v[at];
+
+	if (send->begin >= w->late) {
+		w->late = send->begin;
+		w->by = send->lane;
+	}
+	if (!--w->left) {
+		tell_wait(m, w);
+		*vec_push(&m->unused_waits) = at;
+	}
+}
+
+static void tell_late_receiver(struct match *m, const struct half *send, const struct half *receive)
+{
+	/* It has blocked until there was someone to receive; one that was sent at once has not. */
+	if (receive->begin > send->begin && send->end > receive->begin)
+		m->sink->wait(m->sink->arg, &(struct mpi_wait){.who = send->lane,
+							       .by = receive->lane,
+							       .since = send->begin,
+							       .until = receive->begin,
+							       .why = MPI_LATE_RECEIVER});
+}
+
+/* A receive that has its send, and the program has it. */
+static void give_out(struct match *m, uint32_t at)
+{
+	const struct half *r = &m->halves.v[at], *s = &m->halves.v[r->mate];
+	const struct queue *q = &m->queues.v[r->queue];
+
+	m->counts->messages++;
+	m->counts->differing += r->bytes != UINT64_MAX && s->bytes != UINT64_MAX && r->bytes != s->bytes;
+	m->sink->message(m->sink->arg, &(struct mpi_message){.from = s->lane,
+							     .to = r->lane,
+							     .from_rank = q->from,
+							     .to_rank = q->to,
+							     .tag = s->tag,
+							     .comm = q->comm,
+							     .bytes = s->bytes,
+							     .sent = s->begin,
+							     .posted = r->begin,
+							     .received = r->end});
+	tell_late_receiver(m, s, r);
+	if (r->wait != NOBODY)
+		settle_wait(m, r->wait, s);
+	half_free(m, r->mate);
+	half_free(m, at);
+}
+
+/* ---- the two sides ---- */
+
+static void join(struct match *m, uint32_t send, uint32_t receive)
+{
+	m->halves.v[send].mate = receive;
+	m->halves.v[receive].mate = send;
+	if (m->halves.v[receive].is_done)
+		give_out(m, receive);
+}
+
+static void send(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c)
+{
+	const uint32_t q = queue_of(m, comm->number, comm->rank, c->to);
+	const bool knows_size = (~c->has & (MPI_HAS_COUNT | MPI_HAS_SIZE)) == 0 && c->count >= 0;
+	const uint32_t at = half_new(
+		m, &(struct half){.lane = c->lane,
+				  .queue = q,
+				  .tag = c->tag,
+				  .begin = c->begin,
+				  /* of others nobody knows how long the send has taken */
+				  .end = c->does == MPI_SENDS ? c->end : 0,
+				  .bytes = knows_size ? (uint64_t)c->count * c->type_size
+						      : UINT64_MAX});
+	uint32_t mate;
+
+	m->counts->sends++;
+	mate = take(m, &m->queues.v[q].receives, c->tag, false);
+	if (mate == NOBODY)
+		put(m, &m->queues.v[q].sends, at);
+	else
+		join(m, at, mate);
+}
+
+static uint32_t doubt_key(struct match *m, uint32_t comm, int32_t to)
+{
+	return index_of(&m->doubtful[0], (uint64_t)comm << 32 | (uint32_t)to);
+}
+
+static void doubt(struct match *m, const struct mpi_comm *comm, int32_t tag)
+{
+	const uint64_t key = (uint64_t)doubt_key(m, comm->number, comm->rank) << 32;
+
+	m->counts->any++;
+	index_of(&m->doubtful[1], key | (uint32_t)(tag + 1));
+	index_of(&m->doubtful[1], key | SOME_TAG);
+}
+
+static bool is_doubtful(struct match *m, const struct mpi_comm *comm, int32_t tag, uint32_t process)
+{
+	uint64_t key;
+
+	if (index_find(&m->probed, process) != INDEX_NONE)
+		return true;
+	if (!m->doubtful[1].n)
+		return false;
+	key = (uint64_t)doubt_key(m, comm->number, comm->rank) << 32;
+	return index_find(&m->doubtful[1], key | (uint32_t)(ANY_TAG + 1)) != INDEX_NONE ||
+	       index_find(&m->doubtful[1], key | (tag == ANY_TAG ? SOME_TAG : (uint32_t)(tag + 1))) !=
+		       INDEX_NONE;
+}
+
+/* NOBODY: it is not known from whom. */
+static uint32_t receive(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c,
+			bool is_done)
+{
+	int32_t from = c->from, tag = c->rtag;
+	uint64_t bytes = UINT64_MAX;
+	uint32_t q, at, mate;
+
+	m->counts->receives++;
+	if (c->has & MPI_HAS_STATUS && is_done) {
+		from = from == ANY_RANK ? c->status[0] : from;
+		tag = tag == ANY_TAG ? c->status[1] : tag;
+		bytes = (uint64_t)(uint32_t)c->status[5] << 32 | (uint32_t)c->status[4];
+	}
+	if (from == ANY_RANK) {
+		doubt(m, comm, tag);
+		return NOBODY;
+	}
+	if (is_doubtful(m, comm, tag, m->t->lanes[c->lane].proc_uid)) {
+		m->counts->in_doubt++;
+		return NOBODY;
+	}
+	q = queue_of(m, comm->number, from, comm->rank);
+	at = half_new(m, &(struct half){.lane = c->lane,
+					.queue = q,
+					.tag = tag,
+					.begin = c->begin,
+					.end = is_done ? c->end : 0,
+					.bytes = bytes,
+					.is_done = is_done,
+					.is_receive = true});
+	mate = take(m, &m->queues.v[q].sends, tag, true);
+	if (mate == NOBODY)
+		put(m, &m->queues.v[q].receives, at);
+	else
+		m->halves.v[at].mate = mate, m->halves.v[mate].mate = at;
+	return at;
+}
+
+/* ---- requests ---- */
+
+static struct request *request_of(struct match *m, const struct mpi_call *c, uint64_t handle)
+{
+	const uint32_t a = index_of(&m->handles[0], handle);
+	const uint32_t at = index_of(&m->handles[1],
+				     (uint64_t)m->t->lanes[c->lane].proc_uid << 32 | a);
+
+	if (at == m->requests.n)
+		*vec_push(&m->requests) = (struct request){.half = NOBODY};
+	return &m->requests.v[at];
+}
+
+/* The program has the message, since then; 0: nobody knows when. */
+static void done(struct match *m, uint32_t at, uint64_t end, uint32_t wait)
+{
+	struct half *h = &m->halves.v[at];
+
+	h->end = end;
+	h->is_done = true;
+	h->wait = wait;
+	if (h->mate != NOBODY)
+		give_out(m, at);
+}
+
+static void forget(struct match *m, struct request *r)
+{
+	const uint32_t half = r->half;
+
+	r->half = NOBODY;
+	if (half != NOBODY)
+		done(m, half, r->tested, NOBODY);
+	r->tested = 0;
+}
+
+/* The call waits for n receives. */
+static uint32_t wait_new(struct match *m, const struct mpi_call *c, uint32_t n)
+{
+	uint32_t at = (uint32_t)m->waits.n;
+
+	if (m->unused_waits.n)
+		at = m->unused_waits.v[--m->unused_waits.n];
+	else
+		(void)vec_push(&m->waits);
+	m->waits.v[at] = (struct wait){
+		.lane = c->lane, .by = NOBODY, .begin = c->begin, .end = c->end, .left = n};
+	return at;
+}
+
+static void wait_for(struct match *m, const struct mpi_call *c)
+{
+	uint32_t at, n = 0;
+
+	for (size_t i = 0; i < c->requests.n; i++)
+		n += request_of(m, c, c->requests.v[i])->half != NOBODY;
+	if (!n || !c->end)
+		return;
+	at = wait_new(m, c, n);
+	for (size_t i = 0; i < c->requests.n; i++) {
+		struct request *r = request_of(m, c, c->requests.v[i]);
+		const uint32_t half = r->half;
+
+		r->half = NOBODY;
+		r->tested = 0;
+		if (half != NOBODY)
+			done(m, half, c->end, at);
+	}
+}
+
+static void transfer(struct match *m, const struct mpi_call *c);
+
+static void start(struct match *m, const struct mpi_call *c)
+{
+	for (size_t i = 0; i < c->requests.n; i++) {
+		struct request *r = request_of(m, c, c->requests.v[i]);
+		struct mpi_call again = r->again;
+
+		if (!r->persists) {
+			m->counts->broken++;
+			continue;
+		}
+		forget(m, r);
+		again.lane = c->lane;
+		again.begin = c->begin;
+		again.end = c->end;
+		again.request = c->requests.v[i];
+		transfer(m, &again);
+	}
+}
+
+/* ---- calls ---- */
+
+/* A receive that has blocked waits for its send alone. */
+static void block(struct match *m, const struct mpi_call *c, uint32_t half)
+{
+	m->halves.v[half].wait = wait_new(m, c, 1);
+	if (m->halves.v[half].mate != NOBODY)
+		give_out(m, half);
+}
+
+/* Sends, receives, or both. */
+static void transfer(struct match *m, const struct mpi_call *c)
+{
+	const struct mpi_comm *comm = mpi_comm_of(&m->comms, c);
+	const unsigned need = (c->does & MPI_SENDS ? MPI_HAS_TO | MPI_HAS_TAG : 0) |
+			      (c->does & MPI_RECEIVES ? MPI_HAS_FROM | MPI_HAS_RTAG : 0);
+	const bool blocks = !(c->does & MPI_REQUESTS);
+	uint32_t half;
+
+	if (!comm || comm->is_inter) {
+		m->counts->strange++;
+		return;
+	}
+	if (~c->has & need) {
+		m->counts->broken++;
+		return;
+	}
+	if (c->does & MPI_SENDS && c->to != PROC_NULL)
+		send(m, comm, c);
+	if (!(c->does & MPI_RECEIVES) || c->from == PROC_NULL)
+		return;
+	half = receive(m, comm, c, blocks && c->end);
+	if (half == NOBODY)
+		return;
+	if (!blocks)
+		request_of(m, c, c->request)->half = half;
+	else if (c->end)
+		block(m, c, half);
+}
+
+/* The call has made a request: what had the handle before is over. */
+static void make_request(struct match *m, const struct mpi_call *c)
+{
+	struct request *r = request_of(m, c, c->request);
+
+	forget(m, r);
+	r->persists = c->does & MPI_PERSISTS;
+	if (r->persists) {
+		r->again = *c;
+		r->again.does &= ~(unsigned)MPI_PERSISTS;
+	}
+}
+
+/* It may have the message from here on. */
+static void ask(struct match *m, const struct mpi_call *c)
+{
+	for (size_t i = 0; i < c->requests.n; i++) {
+		struct request *r = request_of(m, c, c->requests.v[i]);
+
+		r->tested = c->end;
+		if (c->does & MPI_FREES)
+			r->persists = false;
+	}
+}
+
+static void on_call(void *arg, const struct mpi_call *c)
+{
+	struct match *m = arg;
+	const uint32_t process = m->t->lanes[c->lane].proc_uid;
+	const struct mpi_comm *comm;
+
+	if (c->does & MPI_MAKES)
+		mpi_comms_take(&m->comms, c);
+	if (c->does & MPI_REQUESTS && c->has & MPI_HAS_REQUEST)
+		make_request(m, c);
+	if (c->does & (MPI_SENDS | MPI_RECEIVES) && !(c->does & MPI_PERSISTS))
+		transfer(m, c);
+	if (c->does & MPI_STARTS)
+		start(m, c);
+	if (c->does & MPI_WAITS)
+		wait_for(m, c);
+	if (c->does & (MPI_TESTS | MPI_FREES))
+		ask(m, c);
+	if (c->does & MPI_PROBED) {
+		m->counts->any++;
+		index_of(&m->probed, process);
+	}
+	if (!(c->does & MPI_COLLECTS))
+		return;
+	comm = mpi_comm_of(&m->comms, c);
+	if (comm && !comm->is_inter)
+		mpi_collectives_take(&m->collectives, comm, process, c);
+	else
+		m->counts->strange++;
+}
+
+/* ---- the end ---- */
+
+static void finish(struct match *m)
+{
+	vec_for (&m->requests, r)
+		forget(m, r);
+	for (uint32_t i = 0; i < m->halves.n; i++) {
+		const struct half *h = &m->halves.v[i];
+
+		if (h->is_there && h->is_receive && h->mate != NOBODY)
+			give_out(m, i);
+	}
+	vec_for (&m->waits, w)
+		if (w->left && w->by != NOBODY)
+			tell_wait(m, w);
+	vec_for (&m->halves, h) {
+		m->counts->sent_only += h->is_there && !h->is_receive;
+		m->counts->received_only += h->is_there && h->is_receive;
+	}
+	mpi_collectives_finish(&m->collectives);
+	mpi_comms_free(&m->comms);
+	for (int i = 0; i < 2; i++) {
+		index_free(&m->keys[i]);
+		index_free(&m->handles[i]);
+		index_free(&m->doubtful[i]);
+	}
+	vec_free(&m->queues);
+	vec_free(&m->halves);
+	vec_free(&m->requests);
+	vec_free(&m->waits);
+	vec_free(&m->unused_waits);
+	index_free(&m->probed);
+}
+
+void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
+	      int32_t *ranks)
+{
+	struct match m = {.t = t, .sink = sink, .counts = counts, .unused = NOBODY};
+	struct mpi_calls *calls = mpi_calls_new(t, on_call, &m);
+	struct trace_cursor *c;
+	struct trace_event e;
+
+	*counts = (struct mpi_counts){0};
+	for (size_t i = 0; i < t->nprocs; i++)
+		ranks[i] = MPI_NO_RANK;
+	if (!calls)
+		return;
+	m.comms.t = t;
+	m.comms.world = ranks;
+	m.collectives.sink = sink;
+	m.collectives.counts = counts;
+	c = trace_cursor_open(t, -1);
+	while (trace_cursor_next(c, &e))
+		mpi_calls_feed(calls, &e);
+	trace_cursor_close(c);
+	mpi_calls_finish(calls);
+	finish(&m);
+}
