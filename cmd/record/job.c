@@ -194,9 +194,9 @@ static int take_folder(const char *path, const char *id, struct err *err)
 	int code;
 
 	if (dir < 0)
-		return errno == ENOENT ? 1
-				       : err_set(err, errno, "cannot open %s: %s", path,
-						 strerror(errno));
+		return errno == ENOENT
+			       ? 1
+			       : err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	flock(dir, LOCK_EX); /* where the file system has none, ranks only seldom meet */
 	if (fstat(dir, &a) || stat(path, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev) {
 		close(dir);

@@ -72,8 +72,8 @@ static void blocking(int right, int left)
 		}
 		/* the left one of a rank may be of the same kind: then it has been sent already, or comes in its turn */
 		if ((left & 1) == turn)
-			MPI_Recv(from[0], ROOM, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-				 &s);
+			MPI_Recv(from[0], ROOM, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+				 MPI_COMM_WORLD, &s);
 	}
 }
 
@@ -195,14 +195,33 @@ static void talk(int rounds)
 			  before = (row_rank + row_size - 1) % row_size;
 
 		switch (i % KINDS) {
-		case 0: requests(MPI_COMM_WORLD, right, left, right, 1 + (int)roll(MANY)); break;
-		case 1: MPI_Barrier(MPI_COMM_WORLD); blocking(right, left); MPI_Barrier(MPI_COMM_WORLD); collectives += 2; break;
-		case 2: both(right, left); break;
-		case 3: persistent(right, left); break;
-		case 4: tested(right, left); break;
-		case 5: out_of_order(right, left); break;
-		case 6: buffered(right, left); break;
-		case 7: some(right, left); break;
+		case 0:
+			requests(MPI_COMM_WORLD, right, left, right, 1 + (int)roll(MANY));
+			break;
+		case 1:
+			MPI_Barrier(MPI_COMM_WORLD);
+			blocking(right, left);
+			MPI_Barrier(MPI_COMM_WORLD);
+			collectives += 2;
+			break;
+		case 2:
+			both(right, left);
+			break;
+		case 3:
+			persistent(right, left);
+			break;
+		case 4:
+			tested(right, left);
+			break;
+		case 5:
+			out_of_order(right, left);
+			break;
+		case 6:
+			buffered(right, left);
+			break;
+		case 7:
+			some(right, left);
+			break;
 		case 8:
 			requests(row, in_row, before, 2 * in_row + me % 2, 3);
 			requests(twin, in_row, before, 2 * in_row + me % 2, 2);
@@ -229,19 +248,26 @@ static void talk(int rounds)
 
 static void wildcard(void)
 {
-	MPI_Request q[2];
+	MPI_Request q[3];
 	MPI_Status s;
 
 	if (!me) {
-		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &s); /* matched */
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &s);
 		MPI_Irecv(from[1], ROOM, MPI_BYTE, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &q[0]);
-		MPI_Irecv(from[2], ROOM, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &q[1]); /* in doubt */
+		MPI_Irecv(from[2], ROOM, MPI_BYTE, 1, 2, MPI_COMM_WORLD,
+			  &q[1]); /* the second one, or the first */
+		MPI_Irecv(from[3], ROOM, MPI_BYTE, 2, 9, MPI_COMM_WORLD, &q[2]); /* never sent */
 		MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
-		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &s); /* another tag: matched */
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &s); /* another tag */
+		MPI_Cancel(&q[2]);
+		MPI_Wait(&q[2], MPI_STATUS_IGNORE);
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 2, 4, MPI_COMM_WORLD, &s);
 	} else if (me == 1) {
 		for (int tag = 1; tag <= 3; tag++)
 			for (int i = 0; i < (tag == 2 ? 2 : 1); i++)
-				MPI_Send(to[0], 1, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+				MPI_Send(to[0], tag * 10 + i, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+	} else {
+		MPI_Send(to[0], 1, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
 	}
 }
 

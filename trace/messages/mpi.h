@@ -9,8 +9,9 @@
  *
  * A send and a receive belong together by communicator, sender, receiver and tag, and by the order in which they
  * were made there, as MPI demands of the library (MPI 3.1, 3.5): never by their times.  So clocks that disagree do no
- * harm.  Where a receive takes from any rank, and the program asks for no status, nobody knows which message it got:
- * from there on receives of that rank and tag are in doubt, and not matched.
+ * harm.  What a receive from any rank gets is known by what arrives at the library, in its order (mpi_arrivals.c).  Where
+ * that was not seen, and the program asks for no status, nobody knows: from there on receives of that rank and tag are in
+ * doubt, and not matched.
  *
  * Communicators of a trace are told apart by their number (which processes of one agree on) and by the process that
  * is rank 0 of it.  Two that are so called one after the other are taken for one.
@@ -30,8 +31,8 @@
 struct mpi_message {
 	uint32_t from, to; /* lanes */
 	int32_t from_rank, to_rank, tag;
-	uint32_t comm;     /* the trace's number of it: mpi_comm_name() is for people */
-	uint64_t bytes;    /* UINT64_MAX: not known */
+	uint32_t comm;  /* the trace's number of it: mpi_comm_name() is for people */
+	uint64_t bytes; /* UINT64_MAX: not known */
 	/* Ticks. */
 	uint64_t sent;     /* when the sending call began */
 	uint64_t posted;   /* when the receiving call began, or the one that made the request */
@@ -57,12 +58,14 @@ struct mpi_counts {
 	uint64_t messages;
 	uint64_t sends, receives; /* that were made: of a rank, not of MPI_PROC_NULL */
 	uint64_t sent_only;       /* nobody received them */
-	uint64_t received_only;   /* nobody sent them; of those that any rank could have sent, too */
-	uint64_t any;             /* receives from any rank that do not say from which */
-	uint64_t in_doubt;        /* receives that were not matched for it */
-	uint64_t strange;         /* calls on communicators that the trace does not know */
-	uint64_t broken;          /* calls of which samples are missing */
-	uint64_t differing;       /* messages of which another size came than was sent: they do not belong together */
+	uint64_t received_only; /* nobody sent them; of those that any rank could have sent, too */
+	uint64_t any;           /* receives from any rank that do not say from which */
+	uint64_t in_doubt;      /* receives that were not matched for it */
+	uint64_t cancelled;     /* receives */
+	uint64_t strange;       /* calls on communicators that the trace does not know */
+	uint64_t broken;        /* calls of which samples are missing */
+	uint64_t
+		differing; /* messages of which another size came than was sent: they do not belong together */
 	uint64_t collectives;     /* in which all ranks were */
 	uint64_t collectives_cut; /* in which not all were */
 };

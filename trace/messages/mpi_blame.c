@@ -50,8 +50,8 @@ static void blame(struct blame *b, uint32_t lane, uint64_t since, uint64_t until
 {
 	const size_t end = b->first[lane + 1];
 
-	for (size_t i = depth < DEEPEST ? wait_after(b, lane, since) : end; i < end && since < until;
-	     i++) {
+	for (size_t i = depth < DEEPEST ? wait_after(b, lane, since) : end;
+	     i < end && since < until; i++) {
 		const struct mpi_wait *w = &b->waits[i];
 		const uint64_t from = w->since > since ? w->since : since;
 		const uint64_t to = w->until < until ? w->until : until;

@@ -50,6 +50,7 @@ static const struct kind {
 	{"MPI_Testany", MPI_TESTS},
 	{"MPI_Testsome", MPI_TESTS},
 	{"MPI_Request_free", MPI_FREES},
+	{"MPI_Cancel", MPI_CANCELS},
 	{"MPI_Barrier", MPI_COLLECTS},
 	{"MPI_Bcast", MPI_COLLECTS | MPI_FROM_ROOT},
 	{"MPI_Gather", MPI_COLLECTS | MPI_TO_ROOT},
@@ -92,9 +93,19 @@ static const struct part {
 };
 enum { NPARTS = sizeof(parts) / sizeof(*parts) };
 #define FIRST_NAME "MPI_comm_first_name"
+#define ARRIVAL "MPI_arrival"
+#define GONE "MPI_comm_gone"
 
 /* What an event of the trace is: a kind, its end, a part. */
-enum { ROLE_BEGIN, ROLE_END = 64, ROLE_PART = 128, ROLE_FIRST_NAME = 192, ROLE_NONE = 255 };
+enum {
+	ROLE_BEGIN,
+	ROLE_END = 64,
+	ROLE_PART = 128,
+	ROLE_FIRST_NAME = 192,
+	ROLE_ARRIVAL,
+	ROLE_GONE,
+	ROLE_NONE = 255
+};
 enum { DEPTH = 8 };
 
 struct open_calls { /* of a lane */
@@ -107,8 +118,7 @@ struct mpi_calls {
 	struct index events; /* numbers of user events */
 	VEC(uint8_t) roles;  /* by index */
 	struct open_calls **lanes;
-	mpi_call_fn *fn;
-	void *arg;
+	const struct mpi_calls_sink *sink;
 };
 
 static uint8_t role_of(const char *name)
@@ -126,6 +136,10 @@ static uint8_t role_of(const char *name)
 	for (unsigned i = 0; i < NPARTS; i++)
 		if (!strcmp(name, parts[i].name))
 			return (uint8_t)(ROLE_PART + i);
+	if (!strcmp(name, ARRIVAL))
+		return ROLE_ARRIVAL;
+	if (!strcmp(name, GONE))
+		return ROLE_GONE;
 	return strcmp(name, FIRST_NAME) ? ROLE_NONE : ROLE_FIRST_NAME;
 }
 
@@ -137,7 +151,7 @@ bool mpi_has(const struct trace *t)
 	return false;
 }
 
-struct mpi_calls *mpi_calls_new(const struct trace *t, mpi_call_fn *fn, void *arg)
+struct mpi_calls *mpi_calls_new(const struct trace *t, const struct mpi_calls_sink *sink)
 {
 	struct mpi_calls *x;
 
@@ -145,8 +159,7 @@ struct mpi_calls *mpi_calls_new(const struct trace *t, mpi_call_fn *fn, void *ar
 		return NULL;
 	x = xcalloc(1, sizeof(*x));
 	x->t = t;
-	x->fn = fn;
-	x->arg = arg;
+	x->sink = sink;
 	x->lanes = xcalloc(t->nlanes + 1, sizeof(struct open_calls *));
 	for (size_t i = 0; i < t->nuser_events; i++) {
 		const uint8_t role = role_of(t->user_events[i].name);
@@ -163,7 +176,7 @@ static void give_out(struct mpi_calls *x, struct open_calls *o)
 {
 	struct mpi_call *c = &o->v[--o->n];
 
-	x->fn(x->arg, c);
+	x->sink->on_end(x->sink->arg, c);
 	vec_free(&c->requests);
 }
 
@@ -292,6 +305,23 @@ static void part(struct mpi_calls *x, const struct trace_event *e, unsigned whic
 		take_requests(c, v);
 	else if (take_part(c, parts[which].has, v))
 		c->has |= parts[which].has;
+	/* the last of what it wants to receive */
+	if (parts[which].has == MPI_HAS_RTAG && !(c->does & MPI_REQUESTS))
+		x->sink->on_posted(x->sink->arg, c);
+}
+
+static void arrival(struct mpi_calls *x, const struct trace_event *e, struct value v)
+{
+	/* ompi/mca/pml/ob1/pml_ob1_hdr.h: type, flags and communicator share the first word */
+	uint32_t header[4];
+
+	if (numbers(v, header, sizeof(header)))
+		x->sink->on_arrival(x->sink->arg,
+				    &(struct mpi_arrival){.lane = e->lane,
+							  .comm = header[0] >> 16,
+							  .from = (int32_t)header[1],
+							  .tag = (int32_t)header[2],
+							  .number = (uint16_t)header[3]});
 }
 
 /* The last sample of a communicator that was made. */
@@ -310,28 +340,48 @@ static void first_name(struct mpi_calls *x, const struct trace_event *e, struct 
 	give_out(x, o);
 }
 
+static void gone(struct mpi_calls *x, const struct trace_event *e, struct value v)
+{
+	uint32_t id[3];
+
+	if (numbers(v, id, sizeof(id)))
+		x->sink->on_gone(x->sink->arg, e->lane, id[0]);
+}
+
+static uint8_t role_of_event(const struct mpi_calls *x, const struct trace_event *e)
+{
+	const struct trace_user_event *u =
+		e->s.event < KRON_EVENT_SPECIAL ? trace_user_event_of(x->t, e->s.event) : NULL;
+	const uint32_t at = u ? index_find(&x->events, u->n) : INDEX_NONE;
+
+	return at == INDEX_NONE ? ROLE_NONE : x->roles.v[at];
+}
+
+bool mpi_calls_is_arrival(const struct mpi_calls *x, const struct trace_event *e)
+{
+	return role_of_event(x, e) == ROLE_ARRIVAL;
+}
+
 void mpi_calls_feed(struct mpi_calls *x, const struct trace_event *e)
 {
-	const struct trace_user_event *u;
-	uint32_t at;
-	uint8_t role;
+	const uint8_t role = role_of_event(x, e);
 	struct value v;
 
-	if (e->s.event >= KRON_EVENT_SPECIAL || !(u = trace_user_event_of(x->t, e->s.event)))
+	if (role == ROLE_NONE)
 		return;
-	at = index_find(&x->events, u->n);
-	if (at == INDEX_NONE)
-		return;
-	role = x->roles.v[at];
-	v = value_of(u, e);
+	v = value_of(trace_user_event_of(x->t, e->s.event), e);
 	if (role < ROLE_END)
 		begin(x, e, role - ROLE_BEGIN, v);
 	else if (role < ROLE_PART)
 		end(x, e, role - ROLE_END);
 	else if (role < ROLE_FIRST_NAME)
 		part(x, e, role - ROLE_PART, v);
-	else
+	else if (role == ROLE_FIRST_NAME)
 		first_name(x, e, v);
+	else if (role == ROLE_ARRIVAL)
+		arrival(x, e, v);
+	else
+		gone(x, e, v);
 }
 
 void mpi_calls_finish(struct mpi_calls *x)
@@ -341,7 +391,7 @@ void mpi_calls_finish(struct mpi_calls *x)
 
 		/* the outermost was the first */
 		for (unsigned k = 0; o && k < o->n; k++) {
-			x->fn(x->arg, &o->v[k]);
+			x->sink->on_end(x->sink->arg, &o->v[k]);
 			vec_free(&o->v[k].requests);
 		}
 		xfree(o);

@@ -23,7 +23,8 @@ enum {
 	MPI_COLLECTS = 512, /* all ranks of the communicator call it */
 	MPI_TO_ROOT = 1024,
 	MPI_FROM_ROOT = 2048,
-	MPI_MAKES = 4096 /* a communicator, as far as this process knows */
+	MPI_MAKES = 4096, /* a communicator, as far as this process knows */
+	MPI_CANCELS = 8192
 };
 
 /* Of which parts there are samples. */
@@ -52,23 +53,42 @@ struct mpi_call {
 	int32_t to, tag, from, rtag, root;
 	int32_t count;
 	uint64_t type_size;
-	int32_t status[6]; /* of what was received: rank, tag, error, whether cancelled, bytes in two halves */
-	uint64_t request;  /* the new one */
+	int32_t status
+		[6]; /* of what was received: rank, tag, error, whether cancelled, bytes in two halves */
+	uint64_t request; /* the new one */
 	/* MPI_MAKES */
 	uint32_t id[3]; /* number, own rank, flags */
 	int32_t size;
-	uint64_t first; /* which process is rank 0 */
+	uint64_t first;         /* which process is rank 0 */
 	VEC(uint64_t) requests; /* that it names */
 	bool requests_unknown;  /* not all of them could be read */
+	uint32_t own;           /* on_posted()'s, 0 before */
+};
+
+struct mpi_arrival { /* of a message, at the library of the receiver */
+	uint32_t lane;
+	uint32_t comm; /* the library's number of it */
+	int32_t from, tag;
+	uint16_t number; /* of the sender's messages on it */
 };
 
 struct mpi_calls;
-typedef void mpi_call_fn(void *arg, const struct mpi_call *c);
+struct mpi_calls_sink {
+	void *arg;
+	/* It is known what a call that blocks until it has received wants to receive. */
+	void (*on_posted)(void *arg, struct mpi_call *c);
+	void (*on_end)(void *arg, const struct mpi_call *c);
+	void (*on_arrival)(void *arg, const struct mpi_arrival *a);
+	/* The library of the process knows this number no more. */
+	void (*on_gone)(void *arg, uint32_t lane, uint32_t comm);
+};
 
 /* NULL: the trace has no such events. */
-struct mpi_calls *mpi_calls_new(const struct trace *t, mpi_call_fn *fn, void *arg);
-/* Events in order.  fn gets each call at its end. */
+struct mpi_calls *mpi_calls_new(const struct trace *t, const struct mpi_calls_sink *sink);
+/* Events in order. */
 void mpi_calls_feed(struct mpi_calls *x, const struct trace_event *e);
+/* Is the event an arrival? */
+bool mpi_calls_is_arrival(const struct mpi_calls *x, const struct trace_event *e);
 /* Gives those out that have no end, and frees. */
 void mpi_calls_finish(struct mpi_calls *x);
 

@@ -34,7 +34,7 @@ static const struct mpi_member *last_of(struct mpi_collective *k)
 {
 	const struct mpi_member *last = k->members.v;
 
-	vec_for (&k->members, m)
+	vec_for(&k->members, m)
 		if (m->begin > last->begin)
 			last = m;
 	return last;
@@ -42,7 +42,7 @@ static const struct mpi_member *last_of(struct mpi_collective *k)
 
 static const struct mpi_member *root_of(struct mpi_collective *k, int32_t rank)
 {
-	vec_for (&k->members, m)
+	vec_for(&k->members, m)
 		if (m->rank == rank)
 			return m;
 	return NULL;
@@ -59,7 +59,7 @@ static void tell(struct mpi_collectives *x, struct mpi_collective *k, const stru
 		if (root)
 			wait_for(x, root, last);
 	} else {
-		vec_for (&k->members, m)
+		vec_for(&k->members, m)
 			if (!(c->does & MPI_FROM_ROOT))
 				wait_for(x, m, last);
 			else if (root)
@@ -90,7 +90,7 @@ void mpi_collectives_take(struct mpi_collectives *x, const struct mpi_comm *comm
 
 void mpi_collectives_finish(struct mpi_collectives *x)
 {
-	vec_for (&x->v, k) {
+	vec_for(&x->v, k) {
 		x->counts->collectives_cut += k->members.n > 0;
 		vec_free(&k->members);
 	}

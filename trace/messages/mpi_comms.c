@@ -31,6 +31,7 @@ void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
 	const uint32_t process = process_of(x, c);
 	const uint32_t handle = index_of(&x->handles[0], c->comm);
 	const uint32_t at = index_of(&x->handles[1], (uint64_t)process << 32 | handle);
+	uint32_t id;
 	size_t i;
 
 	if (at == x->v.n)
@@ -45,6 +46,10 @@ void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
 		.size = c->size,
 		.is_inter = c->id[2] & FLAG_INTER,
 	};
+	id = index_of(&x->ids, (uint64_t)process << 32 | c->id[0]);
+	if (id == x->by_id.n)
+		(void)vec_push(&x->by_id);
+	x->by_id.v[id] = x->v.v[at].number;
 	i = index_of_process(x->t, process);
 	if (!c->id[0] && i < x->t->nprocs)
 		x->world[i] = (int32_t)c->id[1];
@@ -61,6 +66,21 @@ const struct mpi_comm *mpi_comm_of(const struct mpi_comms *x, const struct mpi_c
 	return at != INDEX_NONE && x->v.v[at].size ? &x->v.v[at] : NULL;
 }
 
+void mpi_comms_forget(struct mpi_comms *x, uint32_t process, uint32_t id)
+{
+	const uint32_t at = index_find(&x->ids, (uint64_t)process << 32 | id);
+
+	if (at != INDEX_NONE)
+		x->by_id.v[at] = INDEX_NONE;
+}
+
+uint32_t mpi_comm_by_id(const struct mpi_comms *x, uint32_t process, uint32_t id)
+{
+	const uint32_t at = index_find(&x->ids, (uint64_t)process << 32 | id);
+
+	return at == INDEX_NONE ? INDEX_NONE : x->by_id.v[at];
+}
+
 void mpi_comms_free(struct mpi_comms *x)
 {
 	index_free(&x->firsts);
@@ -68,4 +88,6 @@ void mpi_comms_free(struct mpi_comms *x)
 	index_free(&x->handles[0]);
 	index_free(&x->handles[1]);
 	vec_free(&x->v);
+	index_free(&x->ids);
+	vec_free(&x->by_id);
 }

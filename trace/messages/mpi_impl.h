@@ -8,23 +8,76 @@
 #include "trace/messages/mpi.h"
 #include "trace/messages/mpi_calls.h"
 
+/* Open MPI's mpi.h */
+enum { MPI_ANY_RANK = -1, MPI_NULL_RANK = -2, MPI_ANY_TAG = -1 };
+static inline bool mpi_tag_fits(int32_t wanted, int32_t tag)
+{
+	return wanted == tag || (wanted == MPI_ANY_TAG && tag >= 0);
+}
+
 /* ---- mpi_comms.c ---- */
-struct mpi_comm { /* as one process knows it */
+struct mpi_comm {        /* as one process knows it */
 	uint32_t number; /* the trace's */
 	int32_t rank, size;
 	bool is_inter;
 };
 struct mpi_comms {
 	const struct trace *t;
-	struct index firsts, numbers; /* processes that are rank 0; with the library's number: the trace's */
-	struct index handles[2];      /* handle; with the process */
-	VEC(struct mpi_comm) v;       /* by index of the second */
-	int32_t *world;               /* by index of the process: its rank there */
+	struct index firsts,
+		numbers; /* processes that are rank 0; with the library's number: the trace's */
+	struct index handles[2]; /* handle; with the process */
+	VEC(struct mpi_comm) v;  /* by index of the second */
+	struct index ids;        /* process and the library's number */
+	VEC(uint32_t) by_id;     /* by index of that: the trace's */
+	int32_t *world;          /* by index of the process: its rank there */
 };
 void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *made);
 /* NULL: it was not seen to be made. Until the next one is taken. */
 const struct mpi_comm *mpi_comm_of(const struct mpi_comms *x, const struct mpi_call *c);
+void mpi_comms_forget(struct mpi_comms *x, uint32_t process, uint32_t id);
+/* By the library's number; INDEX_NONE: unknown. */
+uint32_t mpi_comm_by_id(const struct mpi_comms *x, uint32_t process, uint32_t id);
 void mpi_comms_free(struct mpi_comms *x);
+
+/* ---- mpi_arrivals.c: which arrival a receive gets, as the library does it ---- */
+#define MPI_NOBODY UINT32_MAX
+struct mpi_posted {        /* a receive */
+	int32_t from, tag; /* or any */
+	uint32_t half;
+};
+struct mpi_box { /* of a process and a communicator */
+	VEC(struct mpi_posted) posted;
+	VEC(struct mpi_arrival) unexpected;
+	uint32_t life; /* how often the communicator was made */
+};
+struct mpi_line {      /* of a sender to a box: its messages come in the order of their numbers */
+	uint32_t life; /* of its box */
+	uint16_t next;
+	VEC(struct mpi_arrival) early;
+};
+struct mpi_arrivals {
+	struct index processes;     /* that see what arrives */
+	struct index boxes_of;      /* process and communicator */
+	VEC(struct mpi_box) boxes;  /* by index of that */
+	struct index lines_of;      /* box and sender */
+	VEC(struct mpi_line) lines; /* by index of that */
+	/* Came before the process had the communicator that they are for. */
+	VEC(struct mpi_arrival) homeless;
+	/* The receive gets what this rank has sent under this tag. */
+	void (*found)(void *arg, uint32_t half, int32_t from, int32_t tag);
+	void *arg;
+};
+/* Has the process' library been seen? */
+bool mpi_arrivals_seen(const struct mpi_arrivals *x, uint32_t process);
+void mpi_arrivals_post(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
+		       const struct mpi_posted *p);
+/* false: it has been found, or is not there. */
+bool mpi_arrivals_cancel(struct mpi_arrivals *x, uint32_t process, uint32_t comm, uint32_t half);
+void mpi_arrivals_take(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
+		       const struct mpi_arrival *a);
+/* A communicator has been made: numbers begin anew. */
+void mpi_arrivals_begin(struct mpi_arrivals *x, uint32_t process, uint32_t comm);
+void mpi_arrivals_free(struct mpi_arrivals *x);
 
 /* ---- mpi_collectives.c ---- */
 struct mpi_member { /* of a collective */
@@ -36,14 +89,15 @@ struct mpi_collective {
 	VEC(struct mpi_member) members;
 };
 struct mpi_collectives {
-	struct index processes, turns; /* communicator and process: how many they had; which one it is */
-	VEC(uint64_t) had;             /* by index of the first */
-	VEC(struct mpi_collective) v;  /* by index of the second */
+	struct index processes,
+		turns;     /* communicator and process: how many they had; which one it is */
+	VEC(uint64_t) had; /* by index of the first */
+	VEC(struct mpi_collective) v; /* by index of the second */
 	const struct mpi_sink *sink;
 	struct mpi_counts *counts;
 };
-void mpi_collectives_take(struct mpi_collectives *x, const struct mpi_comm *comm,
-			  uint32_t process, const struct mpi_call *c);
+void mpi_collectives_take(struct mpi_collectives *x, const struct mpi_comm *comm, uint32_t process,
+			  const struct mpi_call *c);
 void mpi_collectives_finish(struct mpi_collectives *x);
 
 #endif

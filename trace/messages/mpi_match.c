@@ -11,20 +11,18 @@
 
 #include "trace/messages/mpi_impl.h"
 
-/* Open MPI's mpi.h */
-enum { ANY_RANK = -1, PROC_NULL = -2, ANY_TAG = -1 };
-
-#define NOBODY UINT32_MAX
+#define NOBODY MPI_NOBODY
 
 struct half { /* of a message */
 	uint32_t lane;
-	uint32_t queue;
-	uint32_t mate, next; /* halves, or NOBODY */
-	uint32_t wait;       /* where its receiver waited for it, or NOBODY */
-	int32_t tag;
+	uint32_t queue; /* or NOBODY: it is not known from whom it receives */
+	uint32_t comm;
+	uint32_t mate, next;   /* halves, or NOBODY */
+	uint32_t wait;         /* where its receiver waited for it, or NOBODY */
+	int32_t from, to, tag; /* of a receive: its own rank; the others may be any */
 	uint64_t begin, end;
 	uint64_t bytes;
-	bool is_done;   /* the program has it back */
+	bool is_done; /* the program has it back */
 	bool is_receive;
 	bool is_there; /* else this place is free */
 };
@@ -47,8 +45,8 @@ struct wait { /* a call that waits for receives */
 
 /* What a process knows a request by. */
 struct request {
-	uint32_t half;         /* a receive that runs, or NOBODY */
-	uint64_t tested;       /* when the last call ended that asked for it */
+	uint32_t half;   /* a receive that runs, or NOBODY */
+	uint64_t tested; /* when the last call ended that asked for it */
 	bool persists;
 	struct mpi_call again; /* MPI_Start makes this call */
 };
@@ -59,6 +57,7 @@ struct match {
 	struct mpi_counts *counts;
 	struct mpi_comms comms;
 	struct mpi_collectives collectives;
+	struct mpi_arrivals arrivals;
 	struct index keys[2]; /* communicator and sender; and receiver */
 	VEC(struct queue) queues;
 	VEC(struct half) halves;
@@ -99,11 +98,6 @@ static void half_free(struct match *m, uint32_t at)
 	m->unused = at;
 }
 
-static bool fits(int32_t wanted, int32_t tag)
-{
-	return wanted == tag || (wanted == ANY_TAG && tag >= 0);
-}
-
 /* The first that fits, which leaves the queue. */
 static uint32_t take(struct match *m, struct fifo *q, int32_t tag, bool of_sends)
 {
@@ -112,7 +106,7 @@ static uint32_t take(struct match *m, struct fifo *q, int32_t tag, bool of_sends
 	for (uint32_t at = q->first; at != NOBODY; before = at, at = m->halves.v[at].next) {
 		struct half *h = &m->halves.v[at];
 
-		if (!(of_sends ? fits(tag, h->tag) : fits(h->tag, tag)))
+		if (!(of_sends ? mpi_tag_fits(tag, h->tag) : mpi_tag_fits(h->tag, tag)))
 			continue;
 		if (before == NOBODY)
 			q->first = h->next;
@@ -135,14 +129,34 @@ static void put(struct match *m, struct fifo *q, uint32_t at)
 	q->last = at;
 }
 
+/* A receive is in its queue no more. */
+static bool leave(struct match *m, uint32_t half)
+{
+	struct fifo *q = &m->queues.v[m->halves.v[half].queue].receives;
+	uint32_t before = NOBODY;
+
+	for (uint32_t at = q->first; at != NOBODY; before = at, at = m->halves.v[at].next) {
+		if (at != half)
+			continue;
+		if (before == NOBODY)
+			q->first = m->halves.v[at].next;
+		else
+			m->halves.v[before].next = m->halves.v[at].next;
+		if (q->last == at)
+			q->last = before;
+		return true;
+	}
+	return false;
+}
+
 static uint32_t queue_of(struct match *m, uint32_t comm, int32_t from, int32_t to)
 {
 	const uint32_t a = index_of(&m->keys[0], (uint64_t)comm << 32 | (uint32_t)from);
 	const uint32_t at = index_of(&m->keys[1], (uint64_t)a << 32 | (uint32_t)to);
 
 	if (at == m->queues.n)
-		*vec_push(&m->queues) = (struct queue){
-			{NOBODY, NOBODY}, {NOBODY, NOBODY}, comm, from, to};
+		*vec_push(&m->queues) =
+			(struct queue){{NOBODY, NOBODY}, {NOBODY, NOBODY}, comm, from, to};
 	return at;
 }
 
@@ -193,7 +207,8 @@ static void give_out(struct match *m, uint32_t at)
 	const struct queue *q = &m->queues.v[r->queue];
 
 	m->counts->messages++;
-	m->counts->differing += r->bytes != UINT64_MAX && s->bytes != UINT64_MAX && r->bytes != s->bytes;
+	m->counts->differing +=
+		r->bytes != UINT64_MAX && s->bytes != UINT64_MAX && r->bytes != s->bytes;
 	m->sink->message(m->sink->arg, &(struct mpi_message){.from = s->lane,
 							     .to = r->lane,
 							     .from_rank = q->from,
@@ -225,15 +240,15 @@ static void send(struct match *m, const struct mpi_comm *comm, const struct mpi_
 {
 	const uint32_t q = queue_of(m, comm->number, comm->rank, c->to);
 	const bool knows_size = (~c->has & (MPI_HAS_COUNT | MPI_HAS_SIZE)) == 0 && c->count >= 0;
-	const uint32_t at = half_new(
-		m, &(struct half){.lane = c->lane,
-				  .queue = q,
-				  .tag = c->tag,
-				  .begin = c->begin,
-				  /* of others nobody knows how long the send has taken */
-				  .end = c->does == MPI_SENDS ? c->end : 0,
-				  .bytes = knows_size ? (uint64_t)c->count * c->type_size
-						      : UINT64_MAX});
+	const uint32_t at =
+		half_new(m, &(struct half){.lane = c->lane,
+					   .queue = q,
+					   .tag = c->tag,
+					   .begin = c->begin,
+					   /* of others nobody knows how long the send has taken */
+					   .end = c->does == MPI_SENDS ? c->end : 0,
+					   .bytes = knows_size ? (uint64_t)c->count * c->type_size
+							       : UINT64_MAX});
 	uint32_t mate;
 
 	m->counts->sends++;
@@ -267,26 +282,69 @@ static bool is_doubtful(struct match *m, const struct mpi_comm *comm, int32_t ta
 	if (!m->doubtful[1].n)
 		return false;
 	key = (uint64_t)doubt_key(m, comm->number, comm->rank) << 32;
-	return index_find(&m->doubtful[1], key | (uint32_t)(ANY_TAG + 1)) != INDEX_NONE ||
-	       index_find(&m->doubtful[1], key | (tag == ANY_TAG ? SOME_TAG : (uint32_t)(tag + 1))) !=
+	return index_find(&m->doubtful[1], key | (uint32_t)(MPI_ANY_TAG + 1)) != INDEX_NONE ||
+	       index_find(&m->doubtful[1],
+			  key | (tag == MPI_ANY_TAG ? SOME_TAG : (uint32_t)(tag + 1))) !=
 		       INDEX_NONE;
 }
 
-/* NOBODY: it is not known from whom. */
-static uint32_t receive(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c,
-			bool is_done)
+/* The receive takes what this rank has sent under this tag: the first that is left. */
+static void receive_from(struct match *m, uint32_t at, int32_t from, int32_t tag, int32_t to)
 {
-	int32_t from = c->from, tag = c->rtag;
-	uint64_t bytes = UINT64_MAX;
-	uint32_t q, at, mate;
+	struct half *h = &m->halves.v[at];
+	const uint32_t q = queue_of(m, h->comm, from, to);
+	uint32_t mate;
+
+	h->queue = q;
+	h->tag = tag;
+	mate = take(m, &m->queues.v[q].sends, tag, true);
+	if (mate == NOBODY)
+		put(m, &m->queues.v[q].receives, at);
+	else
+		join(m, mate, at);
+}
+
+static void found(void *arg, uint32_t half, int32_t from, int32_t tag)
+{
+	struct match *m = arg;
+
+	receive_from(m, half, from, tag, m->halves.v[half].to);
+}
+
+/* A receive that begins. */
+static uint32_t post(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c)
+{
+	const uint32_t at = half_new(m, &(struct half){.lane = c->lane,
+						       .queue = NOBODY,
+						       .comm = comm->number,
+						       .from = c->from,
+						       .to = comm->rank,
+						       .tag = c->rtag,
+						       .begin = c->begin,
+						       .bytes = UINT64_MAX,
+						       .is_receive = true});
+	const struct mpi_posted p = {.from = c->from, .tag = c->rtag, .half = at};
 
 	m->counts->receives++;
-	if (c->has & MPI_HAS_STATUS && is_done) {
-		from = from == ANY_RANK ? c->status[0] : from;
-		tag = tag == ANY_TAG ? c->status[1] : tag;
-		bytes = (uint64_t)(uint32_t)c->status[5] << 32 | (uint32_t)c->status[4];
+	mpi_arrivals_post(&m->arrivals, m->t->lanes[c->lane].proc_uid, comm->number, &p);
+	return at;
+}
+
+/*
+ * Where the library was not seen: a receive that has begun, or has ended, and may say what it got. NOBODY: it is not
+ * known from whom.
+ */
+static uint32_t receive(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c)
+{
+	int32_t from = c->from, tag = c->rtag;
+	uint32_t at;
+
+	m->counts->receives++;
+	if (c->has & MPI_HAS_STATUS) {
+		from = from == MPI_ANY_RANK ? c->status[0] : from;
+		tag = tag == MPI_ANY_TAG ? c->status[1] : tag;
 	}
-	if (from == ANY_RANK) {
+	if (from == MPI_ANY_RANK) {
 		doubt(m, comm, tag);
 		return NOBODY;
 	}
@@ -294,20 +352,13 @@ static uint32_t receive(struct match *m, const struct mpi_comm *comm, const stru
 		m->counts->in_doubt++;
 		return NOBODY;
 	}
-	q = queue_of(m, comm->number, from, comm->rank);
 	at = half_new(m, &(struct half){.lane = c->lane,
-					.queue = q,
-					.tag = tag,
+					.comm = comm->number,
+					.from = from,
 					.begin = c->begin,
-					.end = is_done ? c->end : 0,
-					.bytes = bytes,
-					.is_done = is_done,
+					.bytes = UINT64_MAX,
 					.is_receive = true});
-	mate = take(m, &m->queues.v[q].sends, tag, true);
-	if (mate == NOBODY)
-		put(m, &m->queues.v[q].receives, at);
-	else
-		m->halves.v[at].mate = mate, m->halves.v[mate].mate = at;
+	receive_from(m, at, from, tag, comm->rank);
 	return at;
 }
 
@@ -316,8 +367,8 @@ static uint32_t receive(struct match *m, const struct mpi_comm *comm, const stru
 static struct request *request_of(struct match *m, const struct mpi_call *c, uint64_t handle)
 {
 	const uint32_t a = index_of(&m->handles[0], handle);
-	const uint32_t at = index_of(&m->handles[1],
-				     (uint64_t)m->t->lanes[c->lane].proc_uid << 32 | a);
+	const uint32_t at =
+		index_of(&m->handles[1], (uint64_t)m->t->lanes[c->lane].proc_uid << 32 | a);
 
 	if (at == m->requests.n)
 		*vec_push(&m->requests) = (struct request){.half = NOBODY};
@@ -403,42 +454,111 @@ static void start(struct match *m, const struct mpi_call *c)
 
 /* ---- calls ---- */
 
-/* A receive that has blocked waits for its send alone. */
-static void block(struct match *m, const struct mpi_call *c, uint32_t half)
+static bool sees_arrivals(const struct match *m, const struct mpi_call *c)
 {
-	m->halves.v[half].wait = wait_new(m, c, 1);
-	if (m->halves.v[half].mate != NOBODY)
-		give_out(m, half);
+	const uint32_t process = m->t->lanes[c->lane].proc_uid;
+
+	/* what a matched probe has found is no longer there */
+	return mpi_arrivals_seen(&m->arrivals, process) &&
+	       index_find(&m->probed, process) == INDEX_NONE;
+}
+
+static bool is_whole(const struct mpi_call *c)
+{
+	const unsigned need = (c->does & MPI_SENDS ? MPI_HAS_TO | MPI_HAS_TAG : 0) |
+			      (c->does & MPI_RECEIVES ? MPI_HAS_FROM | MPI_HAS_RTAG : 0);
+
+	return !(~c->has & need);
+}
+
+/* A receive that has blocked: it has waited for its send alone. */
+static void block(struct match *m, const struct mpi_call *c, uint32_t at)
+{
+	struct half *h = &m->halves.v[at];
+
+	if (c->has & MPI_HAS_STATUS)
+		h->bytes = (uint64_t)(uint32_t)c->status[5] << 32 | (uint32_t)c->status[4];
+	done(m, at, c->end, wait_new(m, c, 1));
 }
 
 /* Sends, receives, or both. */
 static void transfer(struct match *m, const struct mpi_call *c)
 {
 	const struct mpi_comm *comm = mpi_comm_of(&m->comms, c);
-	const unsigned need = (c->does & MPI_SENDS ? MPI_HAS_TO | MPI_HAS_TAG : 0) |
-			      (c->does & MPI_RECEIVES ? MPI_HAS_FROM | MPI_HAS_RTAG : 0);
-	const bool blocks = !(c->does & MPI_REQUESTS);
-	uint32_t half;
+	uint32_t half = c->own ? c->own - 1 : NOBODY;
 
 	if (!comm || comm->is_inter) {
 		m->counts->strange++;
 		return;
 	}
-	if (~c->has & need) {
+	if (!is_whole(c)) {
 		m->counts->broken++;
 		return;
 	}
-	if (c->does & MPI_SENDS && c->to != PROC_NULL)
+	if (c->does & MPI_SENDS && c->to != MPI_NULL_RANK)
 		send(m, comm, c);
-	if (!(c->does & MPI_RECEIVES) || c->from == PROC_NULL)
+	if (!(c->does & MPI_RECEIVES) || c->from == MPI_NULL_RANK)
 		return;
-	half = receive(m, comm, c, blocks && c->end);
+	if (half == NOBODY)
+		half = sees_arrivals(m, c) ? post(m, comm, c) : receive(m, comm, c);
 	if (half == NOBODY)
 		return;
-	if (!blocks)
+	if (c->does & MPI_REQUESTS)
 		request_of(m, c, c->request)->half = half;
 	else if (c->end)
 		block(m, c, half);
+}
+
+static void on_posted(void *arg, struct mpi_call *c)
+{
+	struct match *m = arg;
+	const struct mpi_comm *comm = mpi_comm_of(&m->comms, c);
+
+	if (comm && !comm->is_inter && is_whole(c) && c->from != MPI_NULL_RANK &&
+	    sees_arrivals(m, c))
+		c->own = post(m, comm, c) + 1;
+}
+
+static void on_arrival(void *arg, const struct mpi_arrival *a)
+{
+	struct match *m = arg;
+	const uint32_t process = m->t->lanes[a->lane].proc_uid;
+	const uint32_t comm = mpi_comm_by_id(&m->comms, process, a->comm);
+
+	if (comm != INDEX_NONE)
+		mpi_arrivals_take(&m->arrivals, process, comm, a);
+	else
+		*vec_push(&m->arrivals.homeless) = *a;
+}
+
+static void on_gone(void *arg, uint32_t lane, uint32_t comm)
+{
+	struct match *m = arg;
+
+	mpi_comms_forget(&m->comms, m->t->lanes[lane].proc_uid, comm);
+}
+
+/* What has come for it before is its own. */
+static void make_comm(struct match *m, const struct mpi_call *c)
+{
+	const uint32_t process = m->t->lanes[c->lane].proc_uid;
+	uint32_t comm;
+	size_t left = 0;
+
+	mpi_comms_take(&m->comms, c);
+	comm = c->has & MPI_HAS_ID ? mpi_comm_by_id(&m->comms, process, c->id[0]) : INDEX_NONE;
+	if (comm == INDEX_NONE)
+		return;
+	mpi_arrivals_begin(&m->arrivals, process, comm);
+	for (size_t i = 0; i < m->arrivals.homeless.n; i++) {
+		const struct mpi_arrival a = m->arrivals.homeless.v[i];
+
+		if (m->t->lanes[a.lane].proc_uid == process && a.comm == c->id[0])
+			mpi_arrivals_take(&m->arrivals, process, comm, &a);
+		else
+			m->arrivals.homeless.v[left++] = a;
+	}
+	m->arrivals.homeless.n = left;
 }
 
 /* The call has made a request: what had the handle before is over. */
@@ -466,14 +586,38 @@ static void ask(struct match *m, const struct mpi_call *c)
 	}
 }
 
-static void on_call(void *arg, const struct mpi_call *c)
+/* The receive takes nothing any more. */
+static void cancel(struct match *m, const struct mpi_call *c)
+{
+	for (size_t i = 0; i < c->requests.n; i++) {
+		struct request *r = request_of(m, c, c->requests.v[i]);
+		const uint32_t at = r->half;
+		struct half *h = at == NOBODY ? NULL : &m->halves.v[at];
+
+		if (!h || h->mate != NOBODY)
+			continue;
+		if (h->queue == NOBODY) {
+			if (!mpi_arrivals_cancel(&m->arrivals, m->t->lanes[c->lane].proc_uid,
+						 h->comm, at))
+				continue;
+		} else if (sees_arrivals(m, c) || !leave(m, at)) {
+			continue; /* it has arrived */
+		}
+		r->half = NOBODY;
+		half_free(m, at);
+		m->counts->receives--;
+		m->counts->cancelled++;
+	}
+}
+
+static void on_end(void *arg, const struct mpi_call *c)
 {
 	struct match *m = arg;
 	const uint32_t process = m->t->lanes[c->lane].proc_uid;
 	const struct mpi_comm *comm;
 
 	if (c->does & MPI_MAKES)
-		mpi_comms_take(&m->comms, c);
+		make_comm(m, c);
 	if (c->does & MPI_REQUESTS && c->has & MPI_HAS_REQUEST)
 		make_request(m, c);
 	if (c->does & (MPI_SENDS | MPI_RECEIVES) && !(c->does & MPI_PERSISTS))
@@ -484,6 +628,8 @@ static void on_call(void *arg, const struct mpi_call *c)
 		wait_for(m, c);
 	if (c->does & (MPI_TESTS | MPI_FREES))
 		ask(m, c);
+	if (c->does & MPI_CANCELS)
+		cancel(m, c);
 	if (c->does & MPI_PROBED) {
 		m->counts->any++;
 		index_of(&m->probed, process);
@@ -501,7 +647,7 @@ static void on_call(void *arg, const struct mpi_call *c)
 
 static void finish(struct match *m)
 {
-	vec_for (&m->requests, r)
+	vec_for(&m->requests, r)
 		forget(m, r);
 	for (uint32_t i = 0; i < m->halves.n; i++) {
 		const struct half *h = &m->halves.v[i];
@@ -509,15 +655,19 @@ static void finish(struct match *m)
 		if (h->is_there && h->is_receive && h->mate != NOBODY)
 			give_out(m, i);
 	}
-	vec_for (&m->waits, w)
+	vec_for(&m->waits, w)
 		if (w->left && w->by != NOBODY)
 			tell_wait(m, w);
-	vec_for (&m->halves, h) {
+	vec_for(&m->halves, h) {
 		m->counts->sent_only += h->is_there && !h->is_receive;
-		m->counts->received_only += h->is_there && h->is_receive;
+		m->counts->any += h->is_there && h->is_receive && h->queue == NOBODY &&
+				  h->from == MPI_ANY_RANK;
+		m->counts->received_only += h->is_there && h->is_receive &&
+					    !(h->queue == NOBODY && h->from == MPI_ANY_RANK);
 	}
 	mpi_collectives_finish(&m->collectives);
 	mpi_comms_free(&m->comms);
+	mpi_arrivals_free(&m->arrivals);
 	for (int i = 0; i < 2; i++) {
 		index_free(&m->keys[i]);
 		index_free(&m->handles[i]);
@@ -531,11 +681,24 @@ static void finish(struct match *m)
 	index_free(&m->probed);
 }
 
+/* Whose library has been seen: what arrives there says what a receive gets. */
+static void find_arrivals(struct match *m, const struct mpi_calls *calls)
+{
+	struct trace_cursor *c = trace_cursor_open(m->t, -1);
+	struct trace_event e;
+
+	while (trace_cursor_next(c, &e))
+		if (mpi_calls_is_arrival(calls, &e))
+			index_of(&m->arrivals.processes, m->t->lanes[e.lane].proc_uid);
+	trace_cursor_close(c);
+}
+
 void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
 	      int32_t *ranks)
 {
 	struct match m = {.t = t, .sink = sink, .counts = counts, .unused = NOBODY};
-	struct mpi_calls *calls = mpi_calls_new(t, on_call, &m);
+	const struct mpi_calls_sink on = {&m, on_posted, on_end, on_arrival, on_gone};
+	struct mpi_calls *calls = mpi_calls_new(t, &on);
 	struct trace_cursor *c;
 	struct trace_event e;
 
@@ -548,6 +711,9 @@ void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_cou
 	m.comms.world = ranks;
 	m.collectives.sink = sink;
 	m.collectives.counts = counts;
+	m.arrivals.found = found;
+	m.arrivals.arg = &m;
+	find_arrivals(&m, calls);
 	c = trace_cursor_open(t, -1);
 	while (trace_cursor_next(c, &e))
 		mpi_calls_feed(calls, &e);

@@ -23,9 +23,9 @@ struct message_row {            /* times in ticks */
 struct message_matrix {
 	const struct trace *t;
 	const char *(*name)(const struct message_matrix *m, uint32_t def);
-	void *arg;            /* name's */
-	const int32_t *ranks; /* of MPI, by index of the process: has bytes, too; or NULL */
-	struct index keys[2]; /* from and to; that, and the definition */
+	void *arg;                 /* name's */
+	const int32_t *ranks;      /* of MPI, by index of the process: has bytes, too; or NULL */
+	struct index keys[2];      /* from and to; that, and the definition */
 	VEC(struct message_row) v; /* by index of the second */
 };
 

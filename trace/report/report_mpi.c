@@ -33,7 +33,7 @@ struct mpi_report {
 	VEC(struct rank) ranks; /* by index */
 	VEC(struct mpi_wait) waits;
 	struct mpi_counts counts;
-	uint64_t start, part;   /* ticks: of the first part, and how long each is */
+	uint64_t start, part; /* ticks: of the first part, and how long each is */
 	double flying[PARTS], flying_bytes[PARTS]; /* on average */
 };
 
@@ -131,8 +131,10 @@ static void print_ranks(struct mpi_report *x, FILE *out)
 {
 	fprintf(out, "\n%10s  %10s  %10s  %10s  %10s  %10s  %s\n", "Caused", "Waited", "Waited for",
 		"Late sends", "Late recvs", "Late colls", "Process");
-	vec_for (&x->ranks, r) {
-		const uint64_t times[] = {r->caused, r->waited, sum(r->delays),
+	vec_for(&x->ranks, r) {
+		const uint64_t times[] = {r->caused,
+					  r->waited,
+					  sum(r->delays),
 					  r->delays[MPI_LATE_SENDER],
 					  r->delays[MPI_LATE_RECEIVER],
 					  r->delays[MPI_LATE_AT_COLLECTIVE]};
@@ -204,7 +206,7 @@ static void json_ranks(struct mpi_report *x, struct json *j)
 {
 	json_key(j, "processes");
 	json_open(j, '[');
-	vec_for (&x->ranks, r) {
+	vec_for(&x->ranks, r) {
 		fputc('\n', j->f);
 		json_open(j, '{');
 		message_json_process(&x->matrix, j, r->process);
@@ -257,6 +259,7 @@ static void print_json(struct mpi_report *x, FILE *out)
 	json_ku64(&j, "received_only", c->received_only);
 	json_ku64(&j, "from_any", c->any);
 	json_ku64(&j, "in_doubt", c->in_doubt);
+	json_ku64(&j, "cancelled", c->cancelled);
 	json_ku64(&j, "unknown_communicator", c->strange);
 	json_ku64(&j, "broken", c->broken);
 	json_ku64(&j, "collectives", c->collectives);
@@ -273,10 +276,11 @@ int report_mpi(const struct trace *t, bool json, FILE *out, struct err *err)
 
 	if (!mpi_has(t)) {
 		xfree(ranks);
-		return err_set(err, ENODATA,
-			       "%s has no messages of MPI (record -P mpi); -i FILE says which other "
-			       "events are messages",
-			       t->dir);
+		return err_set(
+			err, ENODATA,
+			"%s has no messages of MPI (record -P mpi); -i FILE says which other "
+			"events are messages",
+			t->dir);
 	}
 	x.start = t->start_tsc;
 	x.part = t->end_tsc > t->start_tsc ? (t->end_tsc - t->start_tsc) / PARTS + 1 : 1;
