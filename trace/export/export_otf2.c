@@ -48,6 +48,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 
 #include "trace/export/export_dir.h"
 #include "trace/export/export_nest.h"
+#include "trace/export/export_otf2_messages.h"
 #include "trace/export/export_switches.h"
 #include "trace/index.h"
 #include "trace/text.h"
@@ -87,6 +88,8 @@ struct otf2 {
 	OTF2_DefWriter *own; /* of the location that is being written */
 	uint64_t location;
 	struct export_switches switches;
+	struct otf2_messages *messages; /* NULL: none */
+	uint32_t groups;
 	VEC(struct cpu) cpus; /* those that there are switches of */
 	uint32_t cpu;
 	jmp_buf leave; /* after an error */
@@ -132,10 +135,18 @@ static uint64_t time_of(struct otf2 *o, uint64_t tsc)
 	return ns;
 }
 
+/* What the location has sent and received up to this moment; further stacks of a thread have none. */
+static void put_messages(struct otf2 *o, uint64_t until)
+{
+	if (o->messages && o->events && o->location < o->t->nlanes)
+		check(o, otf2_messages_put(o->messages, (uint32_t)o->location, until, o->events));
+}
+
 static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
 	struct otf2 *o = ctx;
 
+	put_messages(o, tsc);
 	check(o, OTF2_EvtWriter_Enter(o->events, NULL, time_of(o, tsc),
 				      index_of(&o->regions, function)));
 }
@@ -145,14 +156,22 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct trac
 	struct otf2 *o = ctx;
 
 	(void)call;
+	put_messages(o, tsc);
 	check(o, OTF2_EvtWriter_Leave(o->events, NULL, time_of(o, tsc),
 				      index_of(&o->regions, function)));
 }
 
 static void put_parameter(struct otf2 *o, uint32_t parameter, uint64_t tsc, uint64_t value)
 {
+	put_messages(o, tsc);
 	check(o, OTF2_EvtWriter_ParameterUnsignedInt(o->events, NULL, time_of(o, tsc), parameter,
 						     value));
+}
+
+static void put_signed(struct otf2 *o, uint32_t parameter, uint64_t tsc, int64_t value)
+{
+	put_messages(o, tsc);
+	check(o, OTF2_EvtWriter_ParameterInt(o->events, NULL, time_of(o, tsc), parameter, value));
 }
 
 static void on_special(void *ctx, const struct trace_event *e)
@@ -170,6 +189,7 @@ static void put_text(struct otf2 *o, uint32_t parameter, uint64_t tsc, struct va
 {
 	char text[VALUE_TEXT];
 
+	put_messages(o, tsc);
 	check(o, OTF2_EvtWriter_ParameterString(o->events, NULL, time_of(o, tsc), parameter,
 						(OTF2_StringRef)o->texts.n));
 	*vec_push(&o->texts) = xstrdup(value_text(v, text));
@@ -198,8 +218,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	else if (u->type.form != 's')
 		put_parameter(o, parameter, e->tsc, v.number);
 	else
-		check(o, OTF2_EvtWriter_ParameterInt(o->events, NULL, time_of(o, e->tsc), parameter,
-						     (int64_t)v.number));
+		put_signed(o, parameter, e->tsc, (int64_t)v.number);
 }
 
 /* A location needs a file of definitions of its own, be it empty. */
@@ -228,8 +247,10 @@ static uint64_t end_location(struct otf2 *o)
 
 static void end_track(struct otf2 *o)
 {
-	uint64_t n = o->events ? end_location(o) : 0;
+	uint64_t n;
 
+	put_messages(o, UINT64_MAX);
+	n = o->events ? end_location(o) : 0;
 	if (o->location < o->t->nlanes)
 		o->counts[o->location] += n;
 	else
@@ -496,7 +517,7 @@ static unsigned level_of_region(const struct otf2 *o, uint32_t i)
 static void put_levels(struct otf2 *o)
 {
 	uint64_t *members = xcalloc(o->regions.n + 1, sizeof(*members));
-	unsigned used = 0, groups = 0;
+	unsigned used = 0;
 
 	for (uint32_t i = 0; i < o->regions.n; i++)
 		used |= 1u << level_of_region(o, i);
@@ -509,7 +530,7 @@ static void put_levels(struct otf2 *o)
 				members[n++] = i;
 		if (n)
 			check(o, OTF2_GlobalDefWriter_WriteGroup(
-					 o->definitions, groups++, put_string(o, name),
+					 o->definitions, o->groups++, put_string(o, name),
 					 OTF2_GROUP_TYPE_REGIONS, OTF2_PARADIGM_USER,
 					 OTF2_GROUP_FLAG_NONE, n, members));
 		xfree(name);
@@ -538,6 +559,11 @@ static void put_regions(struct otf2 *o)
 	xfree(modules);
 }
 
+static OTF2_StringRef string_of(void *ctx, const char *s)
+{
+	return put_string(ctx, s);
+}
+
 static void put_definitions(struct otf2 *o)
 {
 	o->definitions = OTF2_Archive_GetGlobalDefWriter(o->archive);
@@ -557,6 +583,9 @@ static void put_definitions(struct otf2 *o)
 	put_regions(o);
 	put_levels(o);
 	define_cpus(o);
+	if (o->messages)
+		check(o,
+		      otf2_messages_define(o->messages, o->definitions, &o->groups, string_of, o));
 	check(o, OTF2_Archive_CloseGlobalDefWriter(o->archive, o->definitions));
 }
 
@@ -605,6 +634,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	if (ret)
 		return ret;
 	export_switches_open(&o.switches, t);
+	o.messages = otf2_messages_new(t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
 	o.has_no_value = xcalloc(t->nuser_events + 1, sizeof(*o.has_no_value));
 	before = OTF2_Error_RegisterCallback(on_error, &o);
@@ -616,6 +646,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	if (ret && o.failed)
 		ret = err_set(err, EIO, "cannot write %s: OTF2: %s", path, o.why);
 	export_switches_close(&o.switches);
+	otf2_messages_free(o.messages);
 	vec_for(&o.texts, s)
 		xfree(*s);
 	vec_free(&o.texts);

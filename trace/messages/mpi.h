@@ -52,6 +52,8 @@ struct mpi_sink {
 	void *arg;
 	void (*message)(void *arg, const struct mpi_message *m);
 	void (*wait)(void *arg, const struct mpi_wait *w);
+	/* A process has made a communicator, in this lane, and has this rank there. May be NULL. */
+	void (*member)(void *arg, uint32_t comm, int32_t rank, int32_t size, uint32_t lane);
 };
 
 struct mpi_counts {

@@ -134,11 +134,11 @@ void mpi_arrivals_begin(struct mpi_arrivals *x, uint32_t process, uint32_t comm)
 
 void mpi_arrivals_free(struct mpi_arrivals *x)
 {
-	vec_for (&x->boxes, b) {
+	vec_for(&x->boxes, b) {
 		vec_free(&b->posted);
 		vec_free(&b->unexpected);
 	}
-	vec_for (&x->lines, l)
+	vec_for(&x->lines, l)
 		vec_free(&l->early);
 	vec_free(&x->boxes);
 	vec_free(&x->lines);

@@ -549,6 +549,8 @@ static void make_comm(struct match *m, const struct mpi_call *c)
 	comm = c->has & MPI_HAS_ID ? mpi_comm_by_id(&m->comms, process, c->id[0]) : INDEX_NONE;
 	if (comm == INDEX_NONE)
 		return;
+	if (m->sink->member)
+		m->sink->member(m->sink->arg, comm, (int32_t)c->id[1], c->size, c->lane);
 	mpi_arrivals_begin(&m->arrivals, process, comm);
 	for (size_t i = 0; i < m->arrivals.homeless.n; i++) {
 		const struct mpi_arrival a = m->arrivals.homeless.v[i];

@@ -272,7 +272,7 @@ int report_mpi(const struct trace *t, bool json, FILE *out, struct err *err)
 {
 	int32_t *ranks = xcalloc(t->nprocs + 1, sizeof(*ranks));
 	struct mpi_report x = {.t = t, .matrix = {.t = t, .name = name_of, .ranks = ranks}};
-	const struct mpi_sink sink = {&x, on_message, on_wait};
+	const struct mpi_sink sink = {&x, on_message, on_wait, NULL};
 
 	if (!mpi_has(t)) {
 		xfree(ranks);

@@ -3,9 +3,12 @@
 """mpi.py - the messages of MPI programs: each send with its receive, who is late, a directory for each rank.
 
 Truth: what the program (tests/bins/mpi_talk.c) says that it has sent, rank by rank; which rank it makes slow."""
+import contextlib
 import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -62,6 +65,7 @@ def every_way(n):
     build()
     r = run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(n, "./talk", str(ROUNDS)))
     need_all_matched(report("t"), r.stdout)
+    need_exports(report("t"))
     need(truth(run(*mpirun(n, "./talk", str(ROUNDS))).stdout) == truth(r.stdout), "it talks as it does untraced")
     text = run(KRON, "report", "--messages", "t").stdout
     need(f"{report('t')['matched']:,} messages, " in text and " -> rank 1, " in text, text)
@@ -85,6 +89,33 @@ def a_directory_a_rank():
         f.write("dear")
     r = subprocess.run(mpirun(2, KRON, "record", "-q", "-o", "mine", "/bin/true"), capture_output=True, text=True, timeout=60)
     need(r.returncode and "mine is not a trace directory (it holds letter)" in r.stderr and os.listdir("mine") == ["letter"], r)
+
+
+def need_exports(got):
+    """A third party reads the same: SQLite, and otf2-print, which looks the receiver up in the communicator's group."""
+    run(KRON, "export", "-f", "sqlite", "-o", "db", "t")
+    with contextlib.closing(sqlite3.connect("db")) as db:
+        rows = db.execute("SELECT from_process, to_process, messages, bytes, total_ns, min_ns, max_ns FROM message_matrix").fetchall()
+        bad = db.execute("PRAGMA foreign_key_check").fetchall()
+        waits = db.execute("SELECT sum(CAST(w.stop * t.tick_ns AS INT) - CAST(w.start * t.tick_ns AS INT)) FROM mpi_wait w JOIN trace t USING(trace_id)").fetchone()[0]
+    want = {(m["from"]["process_uid"], m["to"]["process_uid"]): [m[k] for k in ("count", "bytes", "total_ns", "min_ns", "max_ns")] for m in got["messages"]}
+    db_rows = {tuple(r[:2]): list(r[2:]) for r in rows}
+    near = all(abs(a - b) <= 2 * w[0] + 2 for k, w in want.items() for a, b in zip(w, db_rows[k]))
+    need(not bad and db_rows.keys() == want.keys() and near and all(db_rows[k][:2] == w[:2] for k, w in want.items()), f"{bad} {db_rows} {want}")
+    waited = sum(p["waited_ns"] for p in got["processes"])
+    need(abs(waits - waited) < 1e-4 * waited + 1e4, f"{waits} {waited}")
+    need(abs(waited - sum(p["caused_ns"] for p in got["processes"])) < 1e-4 * waited + 1e4, got["processes"])
+    run(KRON, "export", "-f", "otf2", "-o", "archive", "t")
+    if not shutil.which("otf2-print"):
+        return
+    seen = {}
+    for kind, way in (("SEND", "Receiver"), ("RECV", "Sender")):
+        for a, b, size in re.findall(rf"(?m)^MPI_{kind} +(\d+) +\d+ +{way}: \d+ \(\".*?\" <(\d+)>\), .*Length: (\d+)$", run("otf2-print", "archive/traces.otf2").stdout):
+            key = kind, *((a, b) if kind == "SEND" else (b, a))
+            seen[key] = (seen.get(key, (0, 0))[0] + 1, seen.get(key, (0, 0))[1] + int(size))
+    for kind in ("SEND", "RECV"):
+        pairs = sorted(v for k, v in seen.items() if k[0] == kind)
+        need(pairs == sorted((m["count"], m["bytes"]) for m in got["messages"]), f"{kind} {seen}")
 
 
 def from_any_rank(knows_library):
