@@ -31,6 +31,7 @@ struct work {
 	size_t *order;   /* of v: by node and time */
 	size_t *first;   /* in `order`, by node; one more at the end */
 	size_t *at;      /* likewise: the next one to be done */
+	size_t *known;   /* likewise: what receptions before it depend on is done */
 	uint32_t *waits; /* nodes that may go on */
 	size_t nwaits;
 	bool *is_waiting; /* by node */
@@ -97,12 +98,13 @@ static void arrange(struct work *w)
 		qsort_r(w->order, w->v.n, sizeof(*w->order), by_place, w->v.v);
 	w->first = xcalloc(nodes + 1, sizeof(*w->first));
 	w->at = xcalloc(nodes + 1, sizeof(*w->at));
+	w->known = xcalloc(nodes + 1, sizeof(*w->known));
 	w->waits = xcalloc(nodes + 1, sizeof(*w->waits));
 	w->is_waiting = xcalloc(nodes + 1, sizeof(*w->is_waiting));
 	for (size_t i = 0, node = 0; node <= nodes; node++) {
 		while (i < w->v.n && w->v.v[w->order[i]].node < node)
 			i++;
-		w->first[node] = w->at[node] = i;
+		w->first[node] = w->at[node] = w->known[node] = i;
 	}
 }
 
@@ -154,37 +156,72 @@ static void let_go_on(struct work *w, uint32_t node)
 	w->waits[w->nwaits++] = node;
 }
 
-static void do_next(struct work *w, uint32_t node, bool is_bound)
+/* By how much this event's time has to be moved; a reception whose sending is not done does not ask. */
+static int64_t wanted(const struct work *w, size_t place)
 {
-	const size_t place = w->at[node]++, i = w->order[place];
-	struct event *e = &w->v.v[i];
+	const size_t i = w->order[place];
 	const struct event *sent = &w->v.v[i & ~(size_t)1];
 
-	e->moved = inherited(w, place);
-	e->jump = place == w->first[node] ? place : event_at(w, place - 1)->jump;
-	if (is_reception(i) && is_bound) {
-		const int64_t least = least_move(sent, e);
+	return is_reception(i) && sent->is_done ? least_move(sent, &w->v.v[i]) : 0;
+}
 
-		if (least > e->moved) {
-			e->moved = least;
-			e->jump = place;
+/* After the last one of the same time. */
+static size_t end_of_moment(const struct work *w, size_t place)
+{
+	const struct event *e = event_at(w, place);
+	size_t end = place + 1;
+
+	while (end < w->first[e->node + 1] && event_at(w, end)->time == e->time)
+		end++;
+	return end;
+}
+
+/* Those of one time are moved together: a time has one place on the line. */
+static void do_next(struct work *w, uint32_t node)
+{
+	const size_t begin = w->at[node], end = end_of_moment(w, begin);
+	int64_t moved = inherited(w, begin);
+	size_t jump = begin == w->first[node] ? begin : event_at(w, begin - 1)->jump;
+
+	for (size_t place = begin; place < end; place++) {
+		const int64_t least = wanted(w, place);
+
+		if (least > moved) {
+			moved = least;
+			jump = begin;
 		}
 	}
-	e->is_done = true;
-	if ((uint64_t)e->moved > w->out->most[node])
-		w->out->most[node] = (uint64_t)e->moved;
-	if (!is_reception(i))
-		let_go_on(w, w->v.v[i + 1].node);
+	for (size_t place = begin; place < end; place++) {
+		struct event *e = event_at(w, place);
+
+		e->moved = moved;
+		e->jump = jump;
+		e->is_done = true;
+		if (!is_reception(w->order[place]))
+			let_go_on(w, e[1].node);
+	}
+	w->at[node] = end;
+	if ((uint64_t)moved > w->out->most[node])
+		w->out->most[node] = (uint64_t)moved;
 }
 
 /* Is there a next one of this node, and is what it depends on done? */
 static bool can_go_on(const struct work *w, uint32_t node)
 {
-	const size_t place = w->at[node];
+	const size_t place = w->at[node], end = w->first[node + 1];
+	size_t *known = &w->known[node];
 
-	if (place == w->first[node + 1])
+	if (place == end)
 		return false;
-	return !is_reception(w->order[place]) || w->v.v[w->order[place] - 1].is_done;
+	for (*known = *known < place ? place : *known; *known < end; ++*known) {
+		const size_t i = w->order[*known];
+
+		if (w->v.v[i].time != event_at(w, place)->time)
+			break;
+		if (is_reception(i) && !w->v.v[i - 1].is_done)
+			return false;
+	}
+	return true;
 }
 
 /* The earliest of those that wait for each other goes on all the same; false: all is done. */
@@ -201,10 +238,16 @@ static bool break_circle(struct work *w)
 	}
 	if (found == UINT32_MAX)
 		return false;
-	w->out->circles++;
-	do_next(w, found, false);
+	do_next(w, found);
 	let_go_on(w, found);
 	return true;
+}
+
+static bool is_reversed(const struct event *sent)
+{
+	const struct event *e = sent + 1;
+
+	return (int64_t)(sent->time + (uint64_t)sent->moved - e->time - (uint64_t)e->moved) > 0;
 }
 
 static void move_all(struct work *w)
@@ -217,9 +260,11 @@ static void move_all(struct work *w)
 
 			w->is_waiting[node] = false;
 			while (can_go_on(w, node))
-				do_next(w, node, true);
+				do_next(w, node);
 		}
 	} while (break_circle(w));
+	for (size_t i = 0; i < w->v.n; i += 2)
+		w->out->circles += is_reversed(&w->v.v[i]);
 }
 
 /* ---- the lines that follow ---- */
@@ -299,6 +344,7 @@ int logical_clock_find(struct logical_clock *out, const struct trace *t, const c
 	xfree(w.order);
 	xfree(w.first);
 	xfree(w.at);
+	xfree(w.known);
 	xfree(w.waits);
 	xfree(w.is_waiting);
 	return ret;
