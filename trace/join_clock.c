@@ -34,6 +34,16 @@ static bool same_boot(const struct trace *a, const struct trace *b)
 	return boot && *boot && trace_session_is(b, "boot_id", boot);
 }
 
+uint32_t trace_node_clock(const struct trace *t, uint32_t node)
+{
+	const struct joined *v = priv_of(t)->joined;
+
+	for (uint32_t i = 0; i < node && has_counter(v[node].t); i++)
+		if (has_counter(v[i].t) && same_boot(v[i].t, v[node].t))
+			return i;
+	return node;
+}
+
 /* A damaged table may say any time: what is further away than centuries is as far as that. */
 #define TICKS_MOST 0x1p61
 

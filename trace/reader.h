@@ -197,6 +197,8 @@ struct trace_clock {
 	bool is_line;      /* straight; else from one to the next */
 };
 bool trace_clock(const struct trace *t, struct trace_clock *out);
+/* The first node of those whose times are of one clock with this one's: its host's. */
+uint32_t trace_node_clock(const struct trace *t, uint32_t node);
 /* A time of a node by itself on the common line. */
 uint64_t trace_node_time(const struct trace *t, uint32_t node, uint64_t tsc);
 /* The same of one trace alone, which is its own only part, and its times are on the line. */

@@ -27,6 +27,7 @@ struct work {
 	const struct trace *t;
 	struct interval_info info;
 	struct logical_clock *out;
+	uint32_t *clock; /* by node: whose clock it has.  Its moves are those of that node. */
 	VEC(struct event) v;
 	size_t *order;   /* of v: by node and time */
 	size_t *first;   /* in `order`, by node; one more at the end */
@@ -47,7 +48,8 @@ static bool is_reception(size_t i)
 static void on_interval(void *arg, size_t def, int row, const struct interval *i)
 {
 	struct work *w = arg;
-	const uint32_t from = w->t->lanes[i->source].node, to = w->t->lanes[i->end_source].node;
+	const uint32_t from = w->clock[w->t->lanes[i->source].node];
+	const uint32_t to = w->clock[w->t->lanes[i->end_source].node];
 
 	(void)row;
 	if (from == to || w->info.defs.v[def].class != 4)
@@ -302,9 +304,8 @@ static void draw_jump(struct timeline *l, const struct event *before, const stru
 	timeline_add(l, end, end + (uint64_t)e->moved);
 }
 
-static void draw(const struct work *w, uint32_t node)
+static void draw(const struct work *w, uint32_t node, struct timeline *l)
 {
-	struct timeline *l = &w->out->moves[node];
 	const struct event *before = NULL, *from = NULL;
 
 	for (size_t i = w->first[node]; i < w->first[node + 1]; i++) {
@@ -332,15 +333,21 @@ int logical_clock_find(struct logical_clock *out, const struct trace *t, const c
 	*out = (struct logical_clock){.nodes = trace_nodes(t)};
 	out->moves = xcalloc(out->nodes + 1, sizeof(*out->moves));
 	out->most = xcalloc(out->nodes + 1, sizeof(*out->most));
+	w.clock = xcalloc(out->nodes + 1, sizeof(*w.clock));
+	for (uint32_t node = 0; node < out->nodes; node++)
+		w.clock[node] = trace_node_clock(t, node);
 	ret = find_messages(&w, file, err);
 	if (!ret) {
 		arrange(&w);
 		move_all(&w);
 		for (uint32_t node = 0; node < out->nodes; node++)
-			draw(&w, node);
+			draw(&w, w.clock[node], &out->moves[node]);
+		for (uint32_t node = 0; node < out->nodes; node++)
+			out->most[node] = out->most[w.clock[node]];
 	}
 	interval_info_free(&w.info);
 	vec_free(&w.v);
+	xfree(w.clock);
 	xfree(w.order);
 	xfree(w.first);
 	xfree(w.at);

@@ -35,15 +35,14 @@ static void write_node(const char *dir, int node, int host, int64_t wrong_ns,
 	for (uint32_t i = 0; i < 6; i++) {
 		char name[3] = {'f', (char)('0' + i), 0};
 
-		trace_writer_function(w, &(struct trace_function_line){.n = i,
-								       .vaddr = 0x1000 + 64 * i,
-								       .size = 16,
-								       .name = name});
+		trace_writer_function(
+			w, &(struct trace_function_line){
+				   .n = i, .vaddr = 0x1000 + 64 * i, .size = 16, .name = name});
 	}
-	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1, .pid = 1, .exe = "/p", .cmdline = "p"});
+	trace_writer_proc(
+		w, &(struct trace_proc_line){.uid = 1, .pid = 1, .exe = "/p", .cmdline = "p"});
 	for (size_t i = 0; i < n; i++) {
-		struct kron_sample s =
-			sample(START + v[i].time, KRON_EVENT_ENTRY(v[i].function));
+		struct kron_sample s = sample(START + v[i].time, KRON_EVENT_ENTRY(v[i].function));
 
 		head.nbytes = KRON_SAMPLE_SIZE;
 		head.seq++;
@@ -52,7 +51,7 @@ static void write_node(const char *dir, int node, int host, int64_t wrong_ns,
 	trace_writer_session(w, "end_tsc", "%llu", START + v[n - 1].time + 1);
 	assert_int_equal(trace_writer_close(w), 0);
 }
-#define NODE(dir, node, host, wrong_ns, ...)                                   \
+#define NODE(dir, node, host, wrong_ns, ...)                                        \
 	write_node(dir, node, host, wrong_ns, (const struct moment[]){__VA_ARGS__}, \
 		   sizeof((const struct moment[]){__VA_ARGS__}) / sizeof(struct moment))
 
@@ -61,7 +60,7 @@ static void write_node(const char *dir, int node, int host, int64_t wrong_ns,
 struct result {
 	uint64_t reversed, circles; /* as the clock says */
 	uint64_t messages, left;    /* of the mended trace: and received before they were sent */
-	uint64_t first[3][6];	    /* by node and function: where it is first */
+	uint64_t first[3][6];       /* by node and function: where it is first */
 };
 
 static void on_interval(void *arg, size_t def, int row, const struct interval *i)
@@ -165,12 +164,48 @@ static void circle(void **state)
 	assert_int_equal(r.left, r.circles);
 }
 
+/* ---- hosts ---- */
+
+/* Two traces of one host have one clock: both are moved, and stay as they are to each other. */
+static void two_traces_of_a_host(void **state)
+{
+	struct result r;
+
+	(void)state;
+	NODE("a", 1, 1, 0, {1000, 1}, {3000, 5});
+	NODE("b", 2, 1, 0, {1100, 4}, {200000000, 5});
+	NODE("c", 3, 2, 1000000, {900, 0});
+	r = mend("4 f0 f1 \"message\"\n", 3);
+	assert_int_equal(r.left, 0);
+	assert_true(r.first[0][1] > r.first[2][0]);
+	assert_true(r.first[1][4] > r.first[0][1]); /* as it was */
+	assert_in_range(r.first[1][4] - r.first[0][1], 98, 100);
+	assert_int_equal(r.first[1][5], 200000000);
+}
+
+/* What they send each other is of one clock: it moves nothing. */
+static void messages_inside_a_host(void **state)
+{
+	struct result r;
+
+	(void)state;
+	NODE("a", 1, 1, 0, {1000, 0}, {3000, 1});
+	NODE("b", 2, 1, 0, {1100, 1}, {2900, 0});
+	NODE("c", 3, 2, 0, {5000, 5});
+	r = mend("4 f0 f1 \"message\"\n", 3);
+	assert_int_equal(r.messages, 2);
+	assert_int_equal(r.reversed + r.left + r.circles, 0);
+	assert_int_equal(r.first[1][1], 1100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(receptions_at_one_time),
 		T(sending_at_the_time_of_a_reception),
 		T(circle),
+		T(two_traces_of_a_host),
+		T(messages_inside_a_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
