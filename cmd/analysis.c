@@ -122,6 +122,11 @@ static void say_mended(const struct opt_command *c, const struct trace *t,
 				c->name, name, str_duration(a, sizeof(a), trace_ns(t, l->most[i])));
 		xfree(name);
 	}
+	if (l->reversed && l->alone)
+		fprintf(stderr,
+			"kron %s: %s sendings and receptions are in no message: after one that is missing, "
+			"each is taken for the next, and clocks that agree look wrong\n",
+			c->name, str_thousands(a, sizeof(a), l->alone));
 	if (l->circles)
 		fprintf(stderr,
 			"kron %s: %" PRIu64

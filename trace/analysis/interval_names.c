@@ -205,18 +205,23 @@ void interval_feed(struct intervals *m, const struct trace *t, const struct trac
 		intervals_sample(m, &s);
 }
 
-void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
-			void *arg)
+uint64_t intervals_of_trace(const struct interval_info *info, const struct trace *t,
+			    intervals_fn *fn, void *arg)
 {
 	struct intervals *m = interval_matcher(info, t, MATCH_SOURCE, fn, arg);
 	struct trace_cursor *c = trace_cursor_open(t, -1);
 	struct trace_event e;
+	uint64_t alone = 0;
 
 	while (trace_cursor_next(c, &e))
 		interval_feed(m, t, &e, 0);
 	trace_cursor_close(c);
 	intervals_finish(m);
+	for (size_t d = 0; d < info->defs.n; d++)
+		if (info->defs.v[d].class == 4)
+			alone += intervals_left(m, d)->begun + intervals_left(m, d)->ended;
 	intervals_free(m);
+	return alone;
 }
 
 int interval_info_check_messages(const struct interval_info *info, const char *file,

@@ -23,8 +23,9 @@ struct intervals *interval_matcher(const struct interval_info *info, const struc
 void interval_feed(struct intervals *m, const struct trace *t, const struct trace_event *e,
 		   uint64_t mark);
 /* All of the trace's samples, merged. */
-void intervals_of_trace(const struct interval_info *info, const struct trace *t, intervals_fn *fn,
-			void *arg);
+/* Returns how many sendings and receptions of class 4 are in none. */
+uint64_t intervals_of_trace(const struct interval_info *info, const struct trace *t,
+			    intervals_fn *fn, void *arg);
 /* -EINVAL: it has no line of class 4. */
 int interval_info_check_messages(const struct interval_info *info, const char *file,
 				 struct err *err);

@@ -70,7 +70,7 @@ static int find_messages(struct work *w, const char *file, struct err *err)
 	if (!ret)
 		ret = interval_info_check_messages(&w->info, file, err);
 	if (!ret)
-		intervals_of_trace(&w->info, w->t, on_interval, w);
+		w->out->alone = intervals_of_trace(&w->info, w->t, on_interval, w);
 	return ret;
 }
 

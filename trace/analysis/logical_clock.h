@@ -25,6 +25,7 @@ struct logical_clock {
 	size_t nodes;
 	uint64_t messages, reversed; /* between different nodes */
 	uint64_t most_reversed;      /* ticks */
+	uint64_t alone;              /* sendings and receptions that are in no message */
 	uint64_t
 		circles; /* receptions that could not be put after their sendings: they depend on each other */
 };

@@ -215,6 +215,17 @@ def hostile():
         need("are moved" in r.stderr and "\x1b" not in r.stderr + r.stdout, r)
 
 
+def missing():
+    """Sendings that no reception takes: that pairs may be wrong is told."""
+    record()
+    put_wrong("b", -1000 * BEHIND_MS)
+    need("in no message" not in mended()[1], "none is missing")
+    with open("info", "w", encoding="utf-8") as f:
+        f.write('4 send_it got_it "message"\n4 send_it 99999 "no end"\n')
+    rows, said = mended()
+    need("sendings and receptions are in no message" in said, f"{rows} {said}")
+
+
 def late():
     """Each arrives 9 ms late: longer messages, and none the wrong way."""
     record()
@@ -235,3 +246,4 @@ with Suite("reversed") as s:
     s.case("a ring of four", ring)
     s.case("what cannot be mended", refusals)
     s.case("a node of a hostile name", hostile)
+    s.case("sendings without a reception", missing)
