@@ -63,7 +63,7 @@ extern int analysis_tail_calls;
 		 &analysis_mend,                                                                            \
 		 "FILE",                                                                                    \
 		 "Of traces of several hosts: no message of FILE, an interval.info(5), is received before " \
-		 "it was sent. Times of hosts whose clocks are behind are moved.",                          \
+		 "it was sent; mpi: none of MPI's. Times of hosts whose clocks are behind are moved.",      \
 		 0,                                                                                         \
 		 0},                                                                                        \
 		{0,       "post",                                                                           \

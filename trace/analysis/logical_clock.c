@@ -3,9 +3,13 @@
 #define _GNU_SOURCE
 #include "trace/analysis/logical_clock.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/vec.h"
 #include "trace/analysis/interval_names.h"
+#include "trace/messages/mpi.h"
 
 #define SLOWER 0.01    /* times that were moved come back by this much of the time that goes by */
 #define STRETCHES 10.0 /* what comes before is stretched by one part of so many */
@@ -45,27 +49,62 @@ static bool is_reception(size_t i)
 
 /* ---- messages ---- */
 
+static void take(struct work *w, uint32_t from_lane, uint32_t to_lane, uint64_t sent, int64_t ticks)
+{
+	const uint32_t from = w->clock[w->t->lanes[from_lane].node];
+	const uint32_t to = w->clock[w->t->lanes[to_lane].node];
+
+	if (from == to)
+		return;
+	*vec_push(&w->v) = (struct event){.time = sent, .node = from};
+	*vec_push(&w->v) = (struct event){.time = sent + (uint64_t)ticks, .node = to};
+	w->out->messages++;
+	w->out->reversed += ticks < 0;
+	if (ticks < 0 && 0 - (uint64_t)ticks > w->out->most_reversed)
+		w->out->most_reversed = 0 - (uint64_t)ticks;
+}
+
 static void on_interval(void *arg, size_t def, int row, const struct interval *i)
 {
 	struct work *w = arg;
-	const uint32_t from = w->clock[w->t->lanes[i->source].node];
-	const uint32_t to = w->clock[w->t->lanes[i->end_source].node];
 
 	(void)row;
-	if (from == to || w->info.defs.v[def].class != 4)
-		return;
-	*vec_push(&w->v) = (struct event){.time = (uint64_t)i->begin, .node = from};
-	*vec_push(&w->v) =
-		(struct event){.time = (uint64_t)i->begin + (uint64_t)i->ticks, .node = to};
-	w->out->messages++;
-	w->out->reversed += i->ticks < 0;
-	if (i->ticks < 0 && 0 - (uint64_t)i->ticks > w->out->most_reversed)
-		w->out->most_reversed = 0 - (uint64_t)i->ticks;
+	if (w->info.defs.v[def].class == 4)
+		take(w, i->source, i->end_source, (uint64_t)i->begin, i->ticks);
+}
+
+static void on_message(void *arg, const struct mpi_message *m)
+{
+	if (m->received)
+		take(arg, m->from, m->to, m->sent, (int64_t)(m->received - m->sent));
+}
+
+static void on_wait(void *arg, const struct mpi_wait *wait)
+{
+	(void)arg, (void)wait;
+}
+
+static int take_mpi(struct work *w, struct err *err)
+{
+	struct mpi_counts counts;
+	int32_t *ranks;
+
+	if (!mpi_has(w->t))
+		return err_set(err, ENODATA, "%s has no messages of MPI (record -P mpi)",
+			       w->t->dir);
+	ranks = xcalloc(w->t->nprocs + 1, sizeof(*ranks));
+	mpi_read(w->t, &(struct mpi_sink){w, on_message, on_wait, NULL}, &counts, ranks);
+	xfree(ranks);
+	return 0;
 }
 
 static int find_messages(struct work *w, const char *file, struct err *err)
 {
-	int ret = interval_info_open(&w->info, w->t, file, err);
+	int ret;
+
+	if (!strcmp(file, LOGICAL_CLOCK_MPI))
+		return take_mpi(w, err);
+	ret = interval_info_open(&w->info, w->t, file, err);
 
 	if (!ret)
 		ret = interval_info_check_messages(&w->info, file, err);

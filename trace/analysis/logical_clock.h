@@ -30,7 +30,8 @@ struct logical_clock {
 		circles; /* receptions that could not be put after their sendings: they depend on each other */
 };
 
-/* Messages are the intervals of class 4 of the file.  What *out holds has to be freed in either case. */
+#define LOGICAL_CLOCK_MPI "mpi"
+/* Messages are the intervals of class 4 of the file, or of MPI, as trace/messages/mpi.h has them, where it is called so.  What *out holds has to be freed in either case. */
 int logical_clock_find(struct logical_clock *out, const struct trace *t, const char *file,
 		       struct err *err);
 void logical_clock_free(struct logical_clock *l);

@@ -143,13 +143,14 @@ static int by_number(const void *a, const void *b)
 /* Of a lane among the locations, which are sorted. */
 static uint64_t place_of(const struct otf2_messages *m, uint64_t lane)
 {
-	const uint64_t *found = bsearch(&lane, m->locations.v, m->locations.n, sizeof(lane), by_number);
+	const uint64_t *found =
+		bsearch(&lane, m->locations.v, m->locations.n, sizeof(lane), by_number);
 
 	return found ? (uint64_t)(found - m->locations.v) : 0;
 }
 
-static OTF2_ErrorCode define_comm(struct otf2_messages *m, uint32_t number,
-				  OTF2_GlobalDefWriter *w, OTF2_GroupRef group,
+static OTF2_ErrorCode define_comm(struct otf2_messages *m, uint32_t number, OTF2_GlobalDefWriter *w,
+				  OTF2_GroupRef group,
 				  OTF2_StringRef (*string)(void *arg, const char *s), void *arg)
 {
 	struct comm *c = &m->comms.v[number];
@@ -200,7 +201,7 @@ void otf2_messages_free(struct otf2_messages *m)
 		return;
 	for (size_t i = 0; i < m->t->nlanes; i++)
 		vec_free(&m->lanes[i].v);
-	vec_for (&m->comms, c)
+	vec_for(&m->comms, c)
 		xfree(c->members);
 	vec_free(&m->comms);
 	vec_free(&m->locations);

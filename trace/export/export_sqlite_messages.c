@@ -19,15 +19,16 @@ const char export_sqlite_messages_tables[] =
 
 const char export_sqlite_messages_views[] =
 	"CREATE INDEX message_sent ON message(trace_id, sent);\n"
-	"CREATE VIEW messages AS SELECT m.trace_id, " NS("m.sent") " AS sent_ns, " NS("m.posted") " AS posted_ns,"
-	" " NS("m.received") " AS received_ns, m.from_rank, m.to_rank, a.process_id AS from_process,"
-	" b.process_id AS to_process, m.communicator, m.tag, m.bytes FROM message m"
-	" JOIN thread a ON a.trace_id = m.trace_id AND a.thread_id = m.from_thread"
-	" JOIN thread b ON b.trace_id = m.trace_id AND b.thread_id = m.to_thread"
-	" JOIN trace t ON t.trace_id = m.trace_id;\n"
-	"CREATE VIEW message_matrix AS SELECT trace_id, from_process, to_process, count(*) AS messages,"
-	" sum(bytes) AS bytes, sum(received_ns - sent_ns) AS total_ns, min(received_ns - sent_ns) AS min_ns,"
-	" max(received_ns - sent_ns) AS max_ns FROM messages GROUP BY trace_id, from_process, to_process;\n";
+	"CREATE VIEW messages AS SELECT m.trace_id, " NS("m.sent") " AS sent_ns, " NS(
+		"m.posted") " AS posted_ns,"
+			    " " NS("m.received") " AS received_ns, m.from_rank, m.to_rank, a.process_id AS from_process,"
+						 " b.process_id AS to_process, m.communicator, m.tag, m.bytes FROM message m"
+						 " JOIN thread a ON a.trace_id = m.trace_id AND a.thread_id = m.from_thread"
+						 " JOIN thread b ON b.trace_id = m.trace_id AND b.thread_id = m.to_thread"
+						 " JOIN trace t ON t.trace_id = m.trace_id;\n"
+						 "CREATE VIEW message_matrix AS SELECT trace_id, from_process, to_process, count(*) AS messages,"
+						 " sum(bytes) AS bytes, sum(received_ns - sent_ns) AS total_ns, min(received_ns - sent_ns) AS min_ns,"
+						 " max(received_ns - sent_ns) AS max_ns FROM messages GROUP BY trace_id, from_process, to_process;\n";
 
 struct fill {
 	const struct trace *t;
@@ -50,10 +51,17 @@ static void step(struct fill *f, sqlite3_stmt *s)
 static void on_message(void *arg, const struct mpi_message *m)
 {
 	struct fill *f = arg;
-	const int64_t values[] = {f->trace_id,  m->from, m->to,
-				  m->from_rank, m->to_rank,           m->comm,
-				  m->tag,       (int64_t)m->bytes,    tick_of(f, m->sent),
-				  tick_of(f, m->posted), tick_of(f, m->received)};
+	const int64_t values[] = {f->trace_id,
+				  m->from,
+				  m->to,
+				  m->from_rank,
+				  m->to_rank,
+				  m->comm,
+				  m->tag,
+				  (int64_t)m->bytes,
+				  tick_of(f, m->sent),
+				  tick_of(f, m->posted),
+				  tick_of(f, m->received)};
 	const int n = (int)(sizeof(values) / sizeof(*values));
 
 	if (f->error)

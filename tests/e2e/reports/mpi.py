@@ -138,6 +138,25 @@ def who_is_slow(way, n):
     need(first["rank"] == which and first["caused_ns"] > 100e6, f"{which} {report('t')['processes']}")
 
 
+def clocks_that_disagree():
+    """As if each rank had run on a host of its own, whose clock is wrong: messages stay the same ones, and can be mended."""
+    build()
+    r = run(*mpirun(4, KRON, "record", "-q", "-P", "mpi", "--", "./talk", str(ROUNDS)))
+    for rank, us in enumerate((0, -20000, 700, 300000)):
+        path = f"kron.data/{rank}/session"
+        with open(path, encoding="utf-8") as f:
+            text = re.sub(r"(?m)^boot_id=.*$", f"boot_id=00000000-0000-4000-8000-00000000000{rank}", f.read())
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(re.sub(r"(?m)^start_real_ns=(\d+)$", lambda m, us=us: f"start_real_ns={int(m[1]) + 1000 * us}", text))
+    for options, wrong in ([], True), (["--mend-clocks", "mpi", "-q"], False):
+        got = report(*options, "kron.data")
+        negative = sum(m["negative"] for m in got["messages"])
+        need((negative > 0) == wrong, f"{options} {negative}")
+        for m in got["messages"]:
+            m["negative"], m["min_ns"], m["max_ns"] = 0, m["min_ns"] or 1, m["max_ns"] or 1
+        need_all_matched(got, r.stdout)
+
+
 def nothing_there():
     run(KRON, "record", "-q", "-o", "t", "/bin/true")
     r = run(KRON, "report", "--messages", "t", status=1)
@@ -151,4 +170,5 @@ with Suite("mpi") as s:
     s.case("... where the library has not been seen", from_any_rank, False)
     s.case("a slow rank is named first", who_is_slow, "slow", 5)
     s.case("a late sender is named first", who_is_slow, "late", 4)
+    s.case("hosts whose clocks disagree", clocks_that_disagree)
     s.case("a trace without MPI", nothing_there)
