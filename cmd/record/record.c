@@ -73,6 +73,7 @@ static struct flight_options flight;
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
 	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old. "
+	 "In an MPI job each rank writes to DIR/RANK. "
 	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there. "
 	 "ssh://[USER@]HOST[:PORT]/DIR: to one that ssh runs there, for a directory in DIR.",
 	 0, 0},
@@ -94,7 +95,7 @@ static const struct opt options[] = {
 	 0, 0},
 	{'P', "probe-file", OPT_LIST, &files, "FILE",
 	 "Place the probes of FILE, or of kron's pack of this name (malloc, pthread, io, process, "
-	 "python3, libstdcxx). May be repeated.",
+	 "mpi, python3, libstdcxx). May be repeated.",
 	 0, 0},
 	{0, "pid", OPT_LIST, &pids, "PID[,PID]...",
 	 "Record these processes, which run already, instead of a program that is started. They run on "

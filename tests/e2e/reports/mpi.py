@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """mpi.py - the messages of MPI programs: each send with its receive, who is late, a directory for each rank.
 
-Truth: what the program (tests/bins/mpi_talk.c) says that it has sent, rank by rank; which rank it makes slow."""
+Truth: what the program (tests/e2e/reports/mpi_talk.c) says that it has sent, rank by rank; which rank it makes slow."""
 import contextlib
 import json
 import os
@@ -22,7 +22,7 @@ ROUNDS = 18
 def build():
     if not shutil.which("mpicc.openmpi") or not shutil.which("mpirun.openmpi"):
         raise Skip("no Open MPI here")
-    subprocess.run(["mpicc.openmpi", "-O1", "-g", "-o", "talk", f"{SRC}/tests/bins/mpi_talk.c"], check=True)
+    subprocess.run(["mpicc.openmpi", "-O1", "-g", "-o", "talk", f"{SRC}/tests/e2e/reports/mpi_talk.c"], check=True)
 
 
 def run(*command, status=0, seconds=120):
