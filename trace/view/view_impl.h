@@ -232,7 +232,7 @@ void view_samples_free(struct view_samples *s);
 struct view_intervals;
 int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err);
 void view_intervals_feed(struct view_intervals *i, const struct trace_event *e);
-void view_intervals_put(struct view_intervals *i); /* "intervals", "messages" */
+void view_intervals_put(struct view_intervals *i); /* "intervals", "messages", "matrix" */
 void view_intervals_free(struct view_intervals *i);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * view_intervals.c - how long the intervals of an interval.info lasted, and the messages of
- * class 4, each with both of its ends, for the causality diagram.
+ * class 4 and of MPI, each with both of its ends, for the causality diagram.
  *
  * An interval counts if it overlaps the view.  Ends of classes 1 to 3 belong to begins of the
  * same thread; class 4 is matched over all threads, as kron report --intervals does.
  */
 #include "trace/analysis/interval_names.h"
+#include "trace/index.h"
+#include "trace/messages/mpi.h"
+#include "trace/text.h"
 #include "trace/view/view_impl.h"
 
 struct row {
@@ -15,7 +18,12 @@ struct row {
 };
 struct message {
 	uint64_t sent, received;
-	uint32_t def, from, to;
+	uint32_t def, from, to; /* lanes */
+};
+/* All messages from one process to another. */
+struct pair {
+	uint32_t def, from, to; /* uids */
+	uint64_t count, bytes, sum, max; /* ticks */
 };
 struct view_intervals {
 	struct view *v;
@@ -24,18 +32,34 @@ struct view_intervals {
 	struct row *rows; /* INTERVAL_ROWS of each definition */
 	VEC(struct message) messages;
 	uint64_t nmessages;
+	struct index keys[2]; /* of pairs: from and to; that, and the definition */
+	VEC(struct pair) pairs;
+	int32_t *ranks; /* MPI's, by index of the process; NULL: there is none of it */
 };
 
-static void note_message(struct view_intervals *x, size_t def, const struct interval *i)
+static void note_pair(struct view_intervals *x, const struct message *m, uint64_t bytes)
 {
+	const uint32_t from = x->v->t->lanes[m->from].proc_uid, to = x->v->t->lanes[m->to].proc_uid;
+	const uint64_t ticks = m->received > m->sent ? m->received - m->sent : 0;
+	uint32_t at = index_of(&x->keys[0], (uint64_t)from << 32 | to);
+	struct pair *p;
+
+	at = index_of(&x->keys[1], (uint64_t)m->def << 32 | at);
+	if (at == x->pairs.n)
+		*vec_push(&x->pairs) = (struct pair){.def = m->def, .from = from, .to = to};
+	p = &x->pairs.v[at];
+	p->count++;
+	p->bytes += bytes;
+	p->sum += ticks;
+	p->max = ticks > p->max ? ticks : p->max;
+}
+
+static void note_message(struct view_intervals *x, const struct message *m, uint64_t bytes)
+{
+	note_pair(x, m, bytes);
 	x->nmessages++;
 	if (x->messages.n < x->v->budget.messages)
-		*vec_push(&x->messages) =
-			(struct message){.sent = (uint64_t)i->begin,
-					 .received = (uint64_t)(i->begin + i->ticks),
-					 .def = (uint32_t)def,
-					 .from = i->source,
-					 .to = i->end_source};
+		*vec_push(&x->messages) = *m;
 }
 
 static void on_interval(void *arg, size_t def, int part, const struct interval *i)
@@ -53,7 +77,40 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	r->max = time > r->max ? time : r->max;
 	loghist_add(&r->lengths, time);
 	if (x->info.defs.v[def].class == 4)
-		note_message(x, def, i);
+		note_message(x, &(struct message){.sent = (uint64_t)i->begin,
+						  .received = (uint64_t)(i->begin + i->ticks),
+						  .def = (uint32_t)def,
+						  .from = i->source,
+						  .to = i->end_source},
+			     0);
+}
+
+/* MPI's are called by the number after those of the definitions. */
+static void on_message(void *arg, const struct mpi_message *m)
+{
+	struct view_intervals *x = arg;
+	const uint64_t last = m->received > m->sent ? m->received : m->sent;
+
+	if (m->received && m->sent <= x->v->to && last >= x->v->from)
+		note_message(x, &(struct message){.sent = m->sent,
+						  .received = m->received,
+						  .def = (uint32_t)x->info.defs.n,
+						  .from = m->from,
+						  .to = m->to},
+			     m->bytes == UINT64_MAX ? 0 : m->bytes);
+}
+
+static void on_wait(void *arg, const struct mpi_wait *w)
+{
+	(void)arg, (void)w;
+}
+
+static void take_mpi(struct view_intervals *x)
+{
+	struct mpi_counts counts;
+
+	x->ranks = xcalloc(x->v->t->nprocs + 1, sizeof(*x->ranks));
+	mpi_read(x->v->t, &(struct mpi_sink){x, on_message, on_wait, NULL}, &counts, x->ranks);
 }
 
 int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err)
@@ -134,7 +191,57 @@ static void put_messages(struct view_intervals *x)
 	json_open(j, '[');
 	for (size_t d = 0; d < x->info.defs.n; d++)
 		view_put_name(j, x->info.defs.v[d].name[0]);
+	if (mpi_has(x->v->t))
+		view_put_name(j, "MPI");
 	json_close(j, ']');
+}
+
+static void put_process_name(struct view_intervals *x, uint32_t uid)
+{
+	const struct trace_proc *p = trace_proc_of(x->v->t, uid);
+	const int32_t rank = p && x->ranks ? x->ranks[p - x->v->t->procs] : MPI_NO_RANK;
+	char pid[TRACE_PID_TEXT];
+	char *name = rank == MPI_NO_RANK
+			     ? xasprintf("%s %s",
+					 p ? trace_pid_text(x->v->t, p, pid, sizeof(pid)) : "?",
+					 p ? text_base(p->exe) : "?")
+			     : xasprintf("rank %d, %s %s", rank,
+					 trace_pid_text(x->v->t, p, pid, sizeof(pid)),
+					 text_base(p->exe));
+
+	view_put_name(&x->v->j, name);
+	xfree(name);
+}
+
+/* "matrix": of all messages, by process; "matrix_names": who they are */
+static void put_matrix(struct view_intervals *x)
+{
+	struct json *j = &x->v->j;
+	struct index uids = {0};
+
+	json_key(j, "matrix");
+	json_open(j, '[');
+	vec_for (&x->pairs, p) {
+		const uint64_t v[] = {p->def,
+				      index_of(&uids, p->from),
+				      index_of(&uids, p->to),
+				      p->count,
+				      p->bytes,
+				      trace_ns(x->v->t, p->sum),
+				      trace_ns(x->v->t, p->max)};
+
+		json_open(j, '[');
+		for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++)
+			json_u64(j, v[i]);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+	json_key(j, "matrix_names");
+	json_open(j, '[');
+	for (size_t i = 0; i < uids.n; i++)
+		put_process_name(x, (uint32_t)uids.keys[i]);
+	json_close(j, ']');
+	index_free(&uids);
 }
 
 void view_intervals_put(struct view_intervals *x)
@@ -143,6 +250,8 @@ void view_intervals_put(struct view_intervals *x)
 
 	if (x->m)
 		intervals_finish(x->m);
+	if (mpi_has(x->v->t))
+		take_mpi(x);
 	json_key(j, "intervals");
 	json_open(j, '[');
 	for (size_t d = 0; x->m && d < x->info.defs.n; d++)
@@ -150,6 +259,7 @@ void view_intervals_put(struct view_intervals *x)
 			put_row(x, d, part);
 	json_close(j, ']');
 	put_messages(x);
+	put_matrix(x);
 }
 
 void view_intervals_free(struct view_intervals *x)
@@ -159,6 +269,10 @@ void view_intervals_free(struct view_intervals *x)
 	for (size_t i = 0; x->rows && i < x->info.defs.n * INTERVAL_ROWS; i++)
 		loghist_free(&x->rows[i].lengths);
 	vec_free(&x->messages);
+	vec_free(&x->pairs);
+	index_free(&x->keys[0]);
+	index_free(&x->keys[1]);
+	xfree(x->ranks);
 	if (x->m)
 		intervals_free(x->m);
 	interval_info_free(&x->info);

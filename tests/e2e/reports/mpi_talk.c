@@ -271,30 +271,58 @@ static void wildcard(void)
 	}
 }
 
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* How long each rank was busy outside of MPI: "busy RANK MS". A machine with other work makes them so, too. */
+static void tell_busy(double busy)
+{
+	double all[64];
+
+	MPI_Gather(&busy, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	for (int k = 0; !me && k < n; k++)
+		printf("busy %d %.3f\n", k, all[k]);
+}
+
 static void slow(int which)
 {
 	MPI_Request q;
+	double busy = 0;
 
 	for (int i = 0; i < 8; i++) {
-		spin(me == which ? 40 : 2);
+		double since = now_ms();
+
+		spin(me == which ? 80 : 2);
+		busy += now_ms() - since;
 		MPI_Irecv(from[0], ROOM, MPI_BYTE, (me + n - 1) % n, i, MPI_COMM_WORLD, &q);
 		MPI_Send(to[0], 8, MPI_BYTE, (me + 1) % n, i, MPI_COMM_WORLD);
 		MPI_Wait(&q, MPI_STATUS_IGNORE);
 	}
+	tell_busy(busy);
 }
 
 static void late(int which)
 {
+	double busy = 0, since = now_ms();
+
 	for (int i = 0; i < 6; i++) {
 		if (me) {
 			if (me == which)
-				spin(40);
+				spin(80);
+			busy += now_ms() - since;
 			MPI_Send(to[0], 8, MPI_BYTE, 0, i, MPI_COMM_WORLD);
 		}
 		for (int k = 1; !me && k < n; k++)
 			MPI_Recv(from[0], ROOM, MPI_BYTE, k, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		MPI_Barrier(MPI_COMM_WORLD);
+		since = now_ms();
 	}
+	tell_busy(busy);
 }
 
 int main(int argc, char **argv)
