@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +62,42 @@ void monitored_put_values(table_text *out, const struct columns *columns, const 
 			table_put_char(out, '!');
 	}
 }
+
+/* ---- for programs in a browser ---- */
+
+#define JSON_EXACT (1ull << 53)
+
+const char *monitored_kind(enum reading_kind kind)
+{
+	static const char *const kinds[] = {"count", "ns", "bytes", "percent", "value"};
+
+	return kinds[kind];
+}
+
+void monitored_json_value(struct json *j, const struct column *c, const struct reading *r)
+{
+	char number[32];
+	double d;
+
+	if (!r->known || (c->kind == READING_PERCENT && !r->of)) {
+		json_str(j, NULL);
+	} else if (c->kind == READING_PERCENT) {
+		json_f64(j, 100.0 * (double)r->n / (double)r->of);
+	} else if (c->type == VALUE_DOUBLE) {
+		memcpy(&d, &r->n, sizeof(d));
+		json_f64_exact(j, d);
+	} else if (c->type == VALUE_SIGNED && (int64_t)r->n < 0 && -(r->n) < JSON_EXACT) {
+		json_i64(j, (int64_t)r->n);
+	} else if (r->n < JSON_EXACT) {
+		json_u64(j, r->n);
+	} else {
+		snprintf(number, sizeof(number), c->type == VALUE_SIGNED ? "%" PRId64 : "%" PRIu64,
+			 r->n);
+		json_str(j, number);
+	}
+}
+
+/* ---- values that are read back ---- */
 
 static bool take_digits(const char **s, uint64_t *out)
 {

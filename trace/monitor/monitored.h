@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "trace/monitor/reading.h"
 #include "trace/reader.h"
 #include "trace/table_lines.h"
@@ -44,6 +45,13 @@ void monitored_add(struct reading *totals, const struct columns *columns,
 		   const struct reading *row);
 /* The values of a row as the file has them. */
 void monitored_put_values(table_text *out, const struct columns *columns, const struct reading *v);
+
+/* ---- for programs in a browser ---- */
+
+/* count, ns, bytes, percent, value */
+const char *monitored_kind(enum reading_kind kind);
+/* null: it is not known.  What a number of theirs cannot hold exactly, from 2^53 on, is a string. */
+void monitored_json_value(struct json *j, const struct column *c, const struct reading *r);
 
 /* ---- what a trace has ---- */
 

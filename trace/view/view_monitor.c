@@ -5,14 +5,11 @@
  * Where they are more than there is room for, some that follow one another become one: what they count is added
  * up, so sums stay exact; of a variable the last value is kept.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/monitor/monitored.h"
 #include "trace/view/view_impl.h"
-
-#define JSON_EXACT (1ull << 53) /* numbers from here on are strings */
 
 void view_monitor_look(struct view *v)
 {
@@ -38,29 +35,6 @@ struct merged {
 	uint64_t n;        /* rows in it */
 };
 
-static void put_value(struct json *j, const struct column *c, const struct reading *r)
-{
-	char number[32];
-	double d;
-
-	if (!r->known || (c->kind == READING_PERCENT && !r->of)) {
-		json_str(j, NULL);
-	} else if (c->kind == READING_PERCENT) {
-		json_f64(j, 100.0 * (double)r->n / (double)r->of);
-	} else if (c->type == VALUE_DOUBLE) {
-		memcpy(&d, &r->n, sizeof(d));
-		json_f64_exact(j, d);
-	} else if (c->type == VALUE_SIGNED && (int64_t)r->n < 0 && -(r->n) < JSON_EXACT) {
-		json_i64(j, (int64_t)r->n);
-	} else if (r->n < JSON_EXACT) {
-		json_u64(j, r->n);
-	} else {
-		snprintf(number, sizeof(number), c->type == VALUE_SIGNED ? "%" PRId64 : "%" PRIu64,
-			 r->n);
-		json_str(j, number);
-	}
-}
-
 /* From, to, and a value for each column. */
 static void put_merged(struct view *v, const struct columns *columns, struct merged *x)
 {
@@ -72,7 +46,7 @@ static void put_merged(struct view *v, const struct columns *columns, struct mer
 	json_i64(j, view_ns(v, x->from));
 	json_i64(j, view_ns(v, x->to));
 	for (size_t i = 0; i < columns->v.n; i++)
-		put_value(j, &columns->v.v[i], &x->v[i]);
+		monitored_json_value(j, &columns->v.v[i], &x->v[i]);
 	json_close(j, ']');
 	memset(x->v, 0, columns->v.n * sizeof(*x->v));
 	x->n = 0;
@@ -107,7 +81,6 @@ static uint64_t put_rows(struct view *v, uint32_t which, struct monitored *m, ui
 
 static void put_columns(struct view *v, const struct columns *columns)
 {
-	static const char *const kinds[] = {"count", "ns", "bytes", "percent", "value"};
 	struct json *j = &v->j;
 
 	json_key(j, "columns");
@@ -115,7 +88,7 @@ static void put_columns(struct view *v, const struct columns *columns)
 	for (size_t i = 0; i < columns->v.n; i++) {
 		json_open(j, '[');
 		view_put_name(j, columns->v.v[i].name);
-		json_str(j, kinds[columns->v.v[i].kind]);
+		json_str(j, monitored_kind(columns->v.v[i].kind));
 		json_bool(j, columns->v.v[i].type == VALUE_HEX);
 		json_close(j, ']');
 	}
