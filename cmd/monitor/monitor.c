@@ -26,6 +26,7 @@
 #include "base/temp.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/monitor/browser.h"
 #include "cmd/monitor/save.h"
 #include "cmd/monitor/show.h"
 #include "cmd/record/child.h"
@@ -40,7 +41,7 @@ enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 #define PIDS_MAX 64
 
 static struct opt_list events, variables, ranges, libraries, pid_lists;
-static const char *every, *lasting, *path, *save_dir, *board_name;
+static const char *every, *lasting, *path, *save_dir, *board_name, *port;
 static bool freezes, draws, json, quiet, is_silent;
 
 static const struct opt options[] = {
@@ -89,6 +90,10 @@ static const struct opt options[] = {
 	{0, "save", OPT_STR, &save_dir, "DIR",
 	 "Also keep the intervals in the trace directory DIR, which kron report, info and view show.",
 	 0, 0},
+	{0, "serve", OPT_STR, &port, "PORT",
+	 "Also draw the intervals in a browser of this machine, as they come, at the address that standard error "
+	 "says: see IN A BROWSER. 0 takes a port that is free.",
+	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print no notes.", 0, 0},
 	OPT_END,
 };
@@ -109,6 +114,7 @@ static struct show show;
 static struct temp folder;
 static struct output out;
 static struct save save;
+static struct browser browser;
 static const struct child *started_child; /* NULL: kron has started none */
 static bool is_begun, is_shown;
 
@@ -300,6 +306,7 @@ static void on_row(void *ctx, const struct monitor_row *row)
 	if (!quiet && !row->from_ns && !show.is_live)
 		say_variables(", so far");
 	save_row(&save, row);
+	browser_row(&browser, row);
 	show_row(&show, row);
 }
 
@@ -356,7 +363,8 @@ static int finish(void)
 	show_totals(&show, &s, monitor.totals);
 	say_notes(&s);
 	freezer_end(&freezer);
-	if (save_end(&save, &s, how_it_ended(how, sizeof(how)), &err))
+	browser_end(&browser, &s, monitor.totals, how_it_ended(how, sizeof(how)));
+	if (save_end(&save, &s, how, &err))
 		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (!path)
 		return cmd_finish(&command, status);
@@ -372,6 +380,16 @@ static void on_end(void *ctx)
 	monitor_stop(&monitor);
 }
 
+/* Of what runs. */
+static int begin_rows(pid_t pid, struct err *err)
+{
+	int code = browser_start(&browser, err);
+
+	code = code ? code : monitor_start(&monitor, pid, err);
+	save_start(&save, monitor.start_ns);
+	return code;
+}
+
 static int start_monitor(pid_t pid, struct err *err)
 {
 	int code = freezes ? freezer_add(&freezer, pid, err) : 0;
@@ -379,9 +397,7 @@ static int start_monitor(pid_t pid, struct err *err)
 	/* it has ended already, and there is nothing to stop */
 	if (code == -ESRCH)
 		code = 0;
-	code = code ? code : monitor_start(&monitor, pid, err);
-	save_start(&save, monitor.start_ns);
-	return code;
+	return code ? code : begin_rows(pid, err);
 }
 
 static int hand_on(const struct child *child)
@@ -587,11 +603,10 @@ static int run_pids(void)
 	if (take_pids(pids, &n, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	child_prepare(&unused); /* signals, and as many descriptors as there may be */
-	if (open_processes(pids, n, &err) || monitor_start(&monitor, pids[0], &err)) {
+	if (open_processes(pids, n, &err) || begin_rows(pids[0], &err)) {
 		freezer_end(&freezer);
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	}
-	save_start(&save, monitor.start_ns);
 	wait_for(pids, n);
 	return finish();
 }
@@ -603,9 +618,8 @@ static int run_board(void)
 
 	child_prepare(&unused); /* signals */
 	monitor_begin_board(&monitor);
-	if (monitor_start(&monitor, 0, &err))
+	if (begin_rows(0, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
-	save_start(&save, monitor.start_ns);
 	wait_for(NULL, 0);
 	return finish();
 }
@@ -631,21 +645,22 @@ static char *words_of_subject(char **argv)
 	return line;
 }
 
-static int start_saving(char **argv, struct err *err)
+/* Where the intervals go beside the lines. */
+static int open_sinks(char **argv, struct err *err)
 {
 	struct save_subject what = {.of = board_name    ? "board"
 					  : pid_lists.n ? "processes"
 							: "program",
 				    .freezes = freezes,
 				    .every_ns = monitor.every_ns};
-	char *words;
-	int code;
+	char *words = words_of_subject(argv);
+	int code = 0;
 
-	if (!save_dir)
-		return 0;
-	words = words_of_subject(argv);
 	what.command = words;
-	code = save_begin(&save, save_dir, &monitor.columns, &what, err);
+	if (port)
+		code = browser_begin(&browser, port, &monitor.columns, &what, err);
+	if (!code && save_dir)
+		code = save_begin(&save, save_dir, &monitor.columns, &what, err);
 	xfree(words);
 	return code;
 }
@@ -687,8 +702,8 @@ static int run(char **argv)
 	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	monitor.freezer = freezes ? &freezer : NULL;
-	/* after the freezer is there, which would keep the directory's lock */
-	if (start_saving(argv, &err))
+	/* after the freezer is there, which would keep the directory's lock, and the port */
+	if (open_sinks(argv, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (board_name)
 		return run_board();
@@ -723,6 +738,7 @@ int cmd_monitor(int argc, char **argv)
 	freezer_end(&freezer);
 	if (is_begun)
 		output_drop(&out);
+	browser_close(&browser);
 	save_drop(&save); /* it has ended, unless nothing was watched */
 	show_end(&show);
 	monitor_free(&monitor);

@@ -2,7 +2,7 @@
 """chromium.py - a page in headless Chromium, driven over its debugging pipe: no package beyond
 Python's own, no network port.
 
-    with Page('kron.html') as page:
+    with Page('kron.html') as page:         or a URL of this machine
         page.value('document.title')        what an expression yields, through JSON
         page.key('ArrowRight')              a key, as a person presses it
         page.screenshot('x.png')
@@ -59,7 +59,7 @@ class Page:
         if dark:
             self.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
         began = time.monotonic()
-        self.url = pathlib.Path(path).resolve().as_uri()
+        self.url = path if path.startswith('http:') else pathlib.Path(path).resolve().as_uri()
         self.call('Page.navigate', url=self.url + fragment)
         self.wait('document.documentElement?.dataset.ready === "1"')
         self.seconds = time.monotonic() - began
