@@ -281,7 +281,7 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 			"--from %s`\n",
 			c->name, quoted);
 	if (has_part(t, "monitor", &st) && st.st_size && strcmp(c->name, "report") != 0 &&
-	    strcmp(c->name, "view") != 0)
+	    strcmp(c->name, "view") != 0 && strcmp(c->name, "export") != 0)
 		fprintf(stderr, "kron %s: no calls, but intervals of counters: `kron report %s`\n",
 			c->name, quoted);
 	if (trace_session(t, "flight") && has_part(t, "001", &st))

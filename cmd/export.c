@@ -12,20 +12,22 @@
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/export/export.h"
+#include "trace/report/report_monitor.h"
 
 static int format = -1;
 static const char *output, *dataset, *slice;
 static uint64_t slice_ns;
+static bool monitor; /* the table of intervals */
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
 #define FORMATS \
-	"folded|callgrind|chrome|speedscope|perfetto|pprof|parquet|mk.dat|uftrace|sqlite|ctf|otf2"
+	"folded|callgrind|chrome|speedscope|perfetto|pprof|parquet|csv|mk.dat|uftrace|sqlite|ctf|otf2"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded (stacks for flame graphs, with self times in ns), callgrind "
 	 "(for callgrind_annotate and KCachegrind), chrome (trace event JSON), speedscope, "
-	 "perfetto, pprof, parquet (a table of calls), mk.dat, uftrace (a directory), "
+	 "perfetto, pprof, parquet (a table of calls), csv (the same), mk.dat, uftrace (a directory), "
 	 "sqlite (a database), ctf (a directory, for "
 	 "babeltrace2), otf2 (a directory, for otf2-print and Vampir).",
 	 0, 0},
@@ -40,6 +42,10 @@ static const struct opt options[] = {
 	{0, "slice", OPT_STR, &slice, "SPAN",
 	 "Begin a new file of the data set with each SPAN of the trace, like 1s or 50ms. Without it, "
 	 "and within a SPAN, files have 983,040 rows.",
+	 0, 0},
+	{0, "monitor", OPT_FLAG, &monitor, NULL,
+	 "With parquet or csv: a table of the intervals that kron monitor has saved, not of calls. A trace that "
+	 "has nothing else is written so without it.",
 	 0, 0},
 	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
@@ -110,6 +116,57 @@ static void warn_of_clock(const struct trace *t)
 			trace_clock_every(t));
 }
 
+static bool has_conditions(void)
+{
+	return analysis_filter.where || analysis_filter.trigger;
+}
+
+/* ---- which table ---- */
+
+static bool has_tables(void)
+{
+	return format < NSTREAMS &&
+	       (streams[format] == export_parquet || streams[format] == export_csv);
+}
+
+static void write_stream(const struct trace *t, FILE *out)
+{
+	if (!monitor)
+		streams[format](t, out);
+	else
+		(streams[format] == export_csv ? export_intervals_csv
+					       : export_intervals_parquet)(t, out);
+}
+
+static bool is_database(void)
+{
+	return format >= NSTREAMS && paths[format - NSTREAMS] == export_sqlite;
+}
+
+/* Of a trace that holds both, one table is written: who asks for calls is told what is not in it. */
+static int choose_table(const struct trace *t)
+{
+	const bool has = report_monitor_has(t);
+
+	if (monitor && !has)
+		return cmd_fail(&command, CMD_ERROR,
+				"%s has no intervals of kron monitor (--save keeps them)",
+				t->dir ? t->dir : "the trace");
+	if (!has || monitor || is_database())
+		return CMD_OK;
+	if (!has_tables() || dataset) {
+		if (!t->nlanes && !analysis_quiet)
+			fprintf(stderr,
+				"kron export: no calls, but intervals of counters: -f csv, parquet and sqlite have tables of them\n");
+		return CMD_OK;
+	}
+	monitor = !t->nlanes && !has_conditions();
+	if (!monitor && !analysis_quiet)
+		fprintf(stderr,
+			"kron export: intervals of kron monitor are not in it: --monitor writes them\n");
+	return CMD_OK;
+}
+
 static int export_to_file(const struct trace *t)
 {
 	struct output out;
@@ -117,7 +174,7 @@ static int export_to_file(const struct trace *t)
 
 	if (output_begin(&out, output, OUTPUT_STREAM, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	streams[format](t, output_stream(&out));
+	write_stream(t, output_stream(&out));
 	warn_of_size(output_stream(&out));
 	if (output_end(&out, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
@@ -146,7 +203,7 @@ static int export_to_stdout(const struct trace *t)
 {
 	analysis_streams();
 	analysis_output(true);
-	streams[format](t, stdout);
+	write_stream(t, stdout);
 	return CMD_OK;
 }
 
@@ -178,6 +235,8 @@ static int check_dataset(void)
 		return CMD_OK;
 	if (format >= NSTREAMS || streams[format] != export_parquet)
 		return cmd_fail(&command, CMD_USAGE, "--dataset is for -f parquet");
+	if (monitor)
+		return cmd_fail(&command, CMD_USAGE, "--dataset: of calls, and not of intervals");
 	if (output)
 		return cmd_fail(&command, CMD_USAGE, "either -o or --dataset, not both");
 	if (slice && (!duration_parse(slice, &slice_ns) || !slice_ns))
@@ -198,6 +257,13 @@ static int check_output(void)
 		return CMD_OK;
 	if (output && !strcmp(output, "-"))
 		output = NULL;
+	if (monitor && !has_tables())
+		return cmd_fail(
+			&command, CMD_USAGE,
+			"--monitor is for -f parquet and csv; sqlite has the intervals besides");
+	if (monitor && has_conditions())
+		return cmd_fail(&command, CMD_USAGE,
+				"--monitor: --where and --trigger choose samples, not intervals");
 	if (format >= NSTREAMS && !output)
 		return cmd_fail(&command, CMD_USAGE, "this format needs an output: use -o");
 	if (!output && is_binary() && isatty(STDOUT_FILENO))
@@ -216,11 +282,14 @@ int cmd_export(int argc, char **argv)
 	status = check_output();
 	if (status)
 		return status;
-	if (argc - first > 1 && format >= NSTREAMS && paths[format - NSTREAMS] == export_sqlite)
+	if (argc - first > 1 && is_database())
 		return export_many(argc, argv, first);
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
+	status = choose_table(t);
+	if (status)
+		return analysis_close(&command, t, status);
 	if (dataset)
 		status = export_to_dataset(t);
 	else if (format >= NSTREAMS)

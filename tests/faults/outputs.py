@@ -44,7 +44,7 @@ def has_otf2():
 
 # ---- every kind of output: a name, and the command that writes OUT ----
 
-STREAMS = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "parquet", "mk.dat"]
+STREAMS = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "parquet", "csv", "mk.dat"]
 FOLDERS = ["uftrace", "ctf"]
 if has_otf2():
     FOLDERS.append("otf2")

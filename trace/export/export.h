@@ -23,6 +23,7 @@
 	X(perfetto, export_perfetto, "for ui.perfetto.dev")                            \
 	X(pprof, export_pprof, "for go tool pprof")                                    \
 	X(parquet, export_parquet, "a table of calls, for DuckDB and data frames")     \
+	X(csv, export_csv, "the same table as comma-separated values")                 \
 	X(mk_dat, export_mkdat, "mk.dat of the MultiKron toolkit")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
@@ -33,6 +34,10 @@
 /* Several traces in one database. */
 int export_sqlite_many(const struct trace *const *traces, size_t n, const char *path,
 		       struct err *err);
+
+/* The intervals that kron monitor has saved, a row each. */
+void export_intervals_csv(const struct trace *t, FILE *out);
+void export_intervals_parquet(const struct trace *t, FILE *out);
 
 /* Parquet files in folders by node and process; slices of time in files of their own, unless 0. */
 int export_dataset(const struct trace *t, const char *path, uint64_t slice_ns, struct err *err);

@@ -4,6 +4,7 @@
  * it comes.  Tables of several hosts or ranks can be read as one.
  */
 #include "trace/export/export.h"
+#include "trace/export/export_intervals.h"
 #include "trace/export/export_table.h"
 
 static void put_row(void *ctx, const int64_t *row, const char *text)
@@ -29,5 +30,27 @@ void export_parquet(const struct trace *t, FILE *out)
 		export_table_lane(w, lane);
 	export_table_close(w);
 	parquet_close(p);
+	text_pool_free(&pool);
+}
+
+/* ---- intervals of kron monitor ---- */
+
+static void put_interval(void *ctx, const int64_t *values, const bool *known)
+{
+	parquet_row_known(ctx, values, known);
+}
+
+void export_intervals_parquet(const struct trace *t, FILE *out)
+{
+	struct text_pool pool = {0};
+	struct export_intervals *x = export_intervals_open(t, &pool);
+	const struct parquet_column *columns;
+	const size_t n = export_intervals_columns(x, &columns);
+	struct parquet *p = parquet_open(out, columns, n, &pool);
+
+	export_table_notes(p, t);
+	export_intervals_rows(x, put_interval, p);
+	parquet_close(p);
+	export_intervals_close(x);
 	text_pool_free(&pool);
 }

@@ -23,6 +23,7 @@
 #include "trace/analysis/calltree.h"
 #include "trace/export/export.h"
 #include "trace/export/export_nest.h"
+#include "trace/export/export_sqlite_intervals.h"
 #include "trace/export/export_sqlite_messages.h"
 #include "trace/export/export_sqlite_pages.h"
 #include "trace/export/export_sqlite_schema.h"
@@ -648,6 +649,8 @@ static void put_one(struct database *d, const struct trace *t)
 		check(d, export_sqlite_pages(d->db, d->trace_id, t));
 	if (!d->error)
 		check(d, export_sqlite_messages(d->db, d->trace_id, t));
+	if (!d->error)
+		check(d, export_sqlite_intervals(d->db, d->trace_id, t));
 	for (int i = 0; i < NTABLES; i++) {
 		sqlite3_finalize(d->insert[i]);
 		d->insert[i] = NULL;
@@ -678,6 +681,7 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 	run(d, schema_tables);
 	run(d, export_sqlite_pages_tables);
 	run(d, export_sqlite_messages_tables);
+	run(d, export_sqlite_intervals_tables);
 	for (size_t i = 0; i < n && !d->error; i++)
 		put_one(d, traces[i]);
 	run(d, schema_indexes);
@@ -685,6 +689,7 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 	run(d, schema_switch_views);
 	run(d, export_sqlite_pages_views);
 	run(d, export_sqlite_messages_views);
+	run(d, export_sqlite_intervals_views);
 	if (!d->error)
 		put_statistics(d);
 	run(d, "COMMIT");

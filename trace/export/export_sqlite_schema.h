@@ -9,6 +9,7 @@
  *                                            ◄── loss, migration (records of the runtime)
  *   thread ◄── switch (every context switch, by time), off (when a thread was off the CPUs)
  *   process ◄── page and what belongs to it: export_sqlite_pages.h
+ *   trace ◄── monitor and what belongs to it: export_sqlite_intervals.h
  *
  * The key of every table begins with trace_id, that of a sample's tables goes on with
  * sample_id.  Times are ticks of the trace's clock since its start; trace.tick_ns makes

@@ -225,13 +225,13 @@ static int32_t number_in(const char *s)
 }
 
 /* Names are numbers either of all nodes or of none (trace/join_session.c). */
-static int32_t node_of(const struct trace *t, const struct trace_lane *l)
+int32_t export_table_node(const struct trace *t, uint32_t part)
 {
 	int32_t n;
 
 	if (trace_nodes(t)) {
-		n = number_in(trace_node_at(t, l->node)->name);
-		return n < 0 ? (int32_t)l->node + 1 : n;
+		n = number_in(trace_node_at(t, part)->name);
+		return n < 0 ? (int32_t)part + 1 : n;
 	}
 	n = trace_session(t, "node") ? number_in(trace_session(t, "node")) : 0;
 	return n < 0 ? 0 : n;
@@ -243,7 +243,7 @@ struct export_table_place export_table_place(const struct trace *t, uint32_t lan
 	const struct trace_proc *p = trace_proc_of(t, l->proc_uid);
 
 	return (struct export_table_place){
-		.node = node_of(t, l),
+		.node = export_table_node(t, l->node),
 		.pid = p && p->known ? p->pid : (int32_t)l->proc_uid,
 	};
 }

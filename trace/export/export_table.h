@@ -77,6 +77,9 @@ struct export_table_place {
 };
 struct export_table_place export_table_place(const struct trace *t, uint32_t lane);
 
+/* Of a part of the trace, likewise. */
+int32_t export_table_node(const struct trace *t, uint32_t part);
+
 /* What a file's metadata tell of a trace. */
 void export_table_notes(struct parquet *p, const struct trace *t);
 

@@ -23,6 +23,7 @@ enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_RLE_DICTIONARY = 8 };
 enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
 enum { REQUIRED, OPTIONAL };
 #define CONVERTED_UTF8 0
+#define CONVERTED_UINT_64 14
 
 typedef VEC(uint8_t) bytes;
 typedef VEC(int64_t) numbers;
@@ -40,6 +41,7 @@ struct parquet {
 	const struct parquet_column *columns;
 	size_t ncolumns;
 	numbers *values; /* by column, of this row group */
+	bytes *known;    /* likewise, 1 or 0; of parquet_row_known() alone */
 	size_t rows;
 	uint64_t at, total;
 	struct text_pool *texts, passing;
@@ -178,15 +180,24 @@ static void write_page(struct parquet *p, struct chunk *c, int type, size_t nval
 	c->plain += h->bytes.n + p->page.n;
 }
 
-static void put_levels(struct parquet *p, struct chunk *c, numbers *v)
+static bool is_null(const struct parquet *p, size_t column, size_t row)
+{
+	if (p->known[column].n)
+		return !p->known[column].v[row];
+	return p->values[column].v[row] == PARQUET_NULL;
+}
+
+static void put_levels(struct parquet *p, struct chunk *c, size_t column)
 {
 	size_t at = p->page.n;
 	uint32_t size;
 
 	p->indices.n = 0;
-	vec_for(v, n) {
-		*vec_push(&p->indices) = *n != PARQUET_NULL;
-		c->nulls += *n == PARQUET_NULL;
+	for (size_t i = 0; i < p->rows; i++) {
+		const bool null = is_null(p, column, i);
+
+		*vec_push(&p->indices) = !null;
+		c->nulls += null;
 	}
 	put_u32(&p->page, 0);
 	put_hybrid(&p->page, p->indices.v, p->indices.n, 1);
@@ -199,7 +210,7 @@ static bool is_less(const struct parquet *p, const struct parquet_column *column
 {
 	if (column->type == PARQUET_TEXT)
 		return strcmp(text_of(p, a), text_of(p, b)) < 0;
-	return a < b;
+	return column->type == PARQUET_UINT64 ? (uint64_t)a < (uint64_t)b : a < b;
 }
 
 static void count_range(const struct parquet *p, const struct parquet_column *column,
@@ -226,19 +237,21 @@ static void put_plain(bytes *b, enum parquet_type type, const int64_t *v, size_t
 		put(b, &v[i], type == PARQUET_INT32 ? 4 : 8);
 }
 
-static void write_numbers(struct parquet *p, const struct parquet_column *column, struct chunk *c,
-			  numbers *v)
+static void write_numbers(struct parquet *p, size_t at, struct chunk *c)
 {
+	const struct parquet_column *column = &p->columns[at];
+	numbers *v = &p->values[at];
 	size_t rows = v->n, kept = 0;
 
 	for (size_t i = 0; i < rows; i++) {
 		int64_t n = v->v[i];
 
-		if (column->optional && n == PARQUET_NULL)
+		if (column->optional && is_null(p, at, i))
 			continue;
 		if (column->type == PARQUET_INT32)
 			n = (int32_t)n;
-		count_range(p, column, c, n);
+		if (column->type != PARQUET_DOUBLE)
+			count_range(p, column, c, n);
 		v->v[kept++] = n;
 	}
 	put_plain(&p->page, column->type, v->v, kept);
@@ -272,18 +285,19 @@ static void keep_limits(struct parquet *p, struct chunk *c)
 }
 
 /* The dictionary's page comes first, so the levels that are in p->page already wait. */
-static void write_texts(struct parquet *p, const struct parquet_column *column, struct chunk *c,
-			numbers *v)
+static void write_texts(struct parquet *p, size_t at, struct chunk *c)
 {
+	const struct parquet_column *column = &p->columns[at];
+	const numbers *v = &p->values[at];
 	struct index words = {0};
 	bytes levels = {0};
 	unsigned width;
 
 	put(&levels, p->page.v, p->page.n);
 	p->indices.n = 0;
-	vec_for(v, n)
-		if (*n != PARQUET_NULL)
-			*vec_push(&p->indices) = index_of(&words, (uint64_t)*n);
+	for (size_t i = 0; i < v->n; i++)
+		if (!column->optional || !is_null(p, at, i))
+			*vec_push(&p->indices) = index_of(&words, (uint64_t)v->v[i]);
 	write_dictionary(p, column, c, &words);
 	keep_limits(p, c);
 	width = width_of(words.n ? (uint32_t)words.n - 1 : 0);
@@ -307,12 +321,12 @@ static void write_group(struct parquet *p)
 
 		p->page.n = 0;
 		if (column->optional)
-			put_levels(p, c, &p->values[i]);
+			put_levels(p, c, i);
 		if (column->type == PARQUET_TEXT)
-			write_texts(p, column, c, &p->values[i]);
+			write_texts(p, i, c);
 		else
-			write_numbers(p, column, c, &p->values[i]);
-		p->values[i].n = 0;
+			write_numbers(p, i, c);
+		p->values[i].n = p->known[i].n = 0;
 	}
 	*vec_push(&p->group_sizes) = p->rows;
 	p->total += p->rows;
@@ -321,6 +335,11 @@ static void write_group(struct parquet *p)
 }
 
 /* ---- metadata ---- */
+
+static int stored_type(const struct parquet_column *c)
+{
+	return c->type == PARQUET_UINT64 ? PARQUET_INT64 : (int)c->type;
+}
 
 static void put_schema(struct parquet *p, struct thrift *m)
 {
@@ -333,13 +352,22 @@ static void put_schema(struct parquet *p, struct thrift *m)
 		const struct parquet_column *c = &p->columns[i];
 
 		thrift_element_struct(m);
-		thrift_int(m, 1, THRIFT_I32, c->type);
+		thrift_int(m, 1, THRIFT_I32, stored_type(c));
 		thrift_int(m, 3, THRIFT_I32, c->optional ? OPTIONAL : REQUIRED);
 		thrift_text(m, 4, c->name);
 		if (c->type == PARQUET_TEXT) {
 			thrift_int(m, 6, THRIFT_I32, CONVERTED_UTF8);
 			thrift_struct(m, 10); /* the logical type: */
 			thrift_struct(m, 1);  /* a string */
+			thrift_end(m);
+			thrift_end(m);
+		}
+		if (c->type == PARQUET_UINT64) {
+			thrift_int(m, 6, THRIFT_I32, CONVERTED_UINT_64);
+			thrift_struct(m, 10);
+			thrift_struct(m, 10); /* an integer */
+			thrift_byte(m, 1, 64);
+			thrift_bool(m, 2, false); /* without a sign */
 			thrift_end(m);
 			thrift_end(m);
 		}
@@ -380,7 +408,7 @@ static void put_chunk(struct parquet *p, struct thrift *m, const struct parquet_
 	thrift_element_struct(m);
 	thrift_int(m, 2, THRIFT_I64, (int64_t)(is_text ? c->dictionary_at : c->data_at));
 	thrift_struct(m, 3);
-	thrift_int(m, 1, THRIFT_I32, column->type);
+	thrift_int(m, 1, THRIFT_I32, stored_type(column));
 	thrift_list(m, 2, THRIFT_I32, is_text ? 3 : 2);
 	thrift_element_int(m, ENCODING_PLAIN);
 	thrift_element_int(m, ENCODING_RLE);
@@ -487,6 +515,7 @@ struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, si
 	p->texts = texts;
 	p->sorted_by = -1;
 	p->values = xcalloc(ncolumns, sizeof(*p->values));
+	p->known = xcalloc(ncolumns, sizeof(*p->known));
 #ifdef HAVE_ZSTD
 	p->zstd = ZSTD_createCCtx();
 	if (!p->zstd)
@@ -514,6 +543,13 @@ void parquet_row(struct parquet *p, const int64_t *values)
 		write_group(p);
 }
 
+void parquet_row_known(struct parquet *p, const int64_t *values, const bool *known)
+{
+	for (size_t i = 0; i < p->ncolumns; i++)
+		*vec_push(&p->known[i]) = known[i];
+	parquet_row(p, values);
+}
+
 void parquet_note(struct parquet *p, const char *key, const char *value)
 {
 	*vec_push(&p->notes) = xstrdup(key);
@@ -527,9 +563,12 @@ void parquet_close(struct parquet *p)
 #ifdef HAVE_ZSTD
 	ZSTD_freeCCtx(p->zstd);
 #endif
-	for (size_t i = 0; i < p->ncolumns; i++)
+	for (size_t i = 0; i < p->ncolumns; i++) {
 		vec_free(&p->values[i]);
+		vec_free(&p->known[i]);
+	}
 	xfree(p->values);
+	xfree(p->known);
 	vec_for(&p->notes, s)
 		xfree(*s);
 	vec_free(&p->notes);

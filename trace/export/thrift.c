@@ -46,6 +46,12 @@ void thrift_int(struct thrift *t, unsigned field, enum thrift_type type, int64_t
 	thrift_element_int(t, value);
 }
 
+void thrift_byte(struct thrift *t, unsigned field, uint8_t value)
+{
+	put_field(t, field, THRIFT_BYTE);
+	*vec_push(&t->bytes) = value;
+}
+
 void thrift_bool(struct thrift *t, unsigned field, bool value)
 {
 	put_field(t, field, value ? THRIFT_TRUE : THRIFT_FALSE);

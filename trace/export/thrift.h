@@ -6,6 +6,7 @@
  *   integer  zigzag, seven bits a byte
  *   text     length, bytes
  *   bool     nothing but its type
+ *   byte     as it is
  *   list     u8: count << 4 | type (count 15 and more: 15, then the count)
  *
  * Fields must come in order of their numbers, no more than 15 apart.
@@ -21,6 +22,7 @@
 enum thrift_type {
 	THRIFT_TRUE = 1,
 	THRIFT_FALSE,
+	THRIFT_BYTE,
 	THRIFT_I16 = 4,
 	THRIFT_I32,
 	THRIFT_I64,
@@ -37,6 +39,7 @@ struct thrift {
 };
 
 void thrift_int(struct thrift *t, unsigned field, enum thrift_type type, int64_t value);
+void thrift_byte(struct thrift *t, unsigned field, uint8_t value);
 void thrift_bool(struct thrift *t, unsigned field, bool value);
 void thrift_bytes(struct thrift *t, unsigned field, const void *p, size_t n);
 void thrift_text(struct thrift *t, unsigned field, const char *s);

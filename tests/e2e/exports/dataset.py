@@ -15,48 +15,16 @@ import shutil
 import subprocess
 import sys
 
-HOME = os.environ.get("HOME", "")
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../..")]
 from tap import BUILD, KRON, SRC, Skip, Suite, compile_text, need, rnd, small_disk
+from duck import ask, ask_all, asked
 
 MAKE_TRACE = os.path.join(BUILD, "tests/unit/trace/make_trace")
 TREE = "xz -c /etc/services | xz -dc | git hash-object --stdin; sort /etc/passwd | tail -n 1; exec perl -e 'print 1'"
 GROUP = 122880
 IN_PATH = ["node", "pid"]
-
-
-def duckdb():
-    """Its folder; it stands beside the cases' own."""
-    if os.path.isdir("../duckdb"):
-        return "../duckdb"
-    if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("no node and npm here")
-    os.mkdir("duckdb")
-    try:
-        r = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "@duckdb/node-api"],
-                           cwd="duckdb", env={**os.environ, "HOME": HOME}, timeout=120, capture_output=True)
-    except subprocess.TimeoutExpired as e:
-        raise Skip("npm cannot get DuckDB here") from e
-    if r.returncode:
-        raise Skip("npm cannot get DuckDB here")
-    os.rename("duckdb", "../duckdb")
-    return "../duckdb"
-
-
-def asked(*queries):
-    return subprocess.run(["node", f"{SRC}/tests/e2e/exports/duckdb.js", duckdb(), *queries], capture_output=True, text=True)
-
-
-def ask_all(*queries):
-    """The rows of each; one process, for to begin takes longer than to answer."""
-    r = asked(*queries)
-    need(r.returncode == 0, f"{queries}\n{r.stderr}")
-    return [json.loads(line) for line in r.stdout.splitlines()]
-
-
-def ask(query):
-    return ask_all(query)[0]
 
 
 def kron(*argv, **more):

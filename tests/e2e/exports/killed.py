@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import tap  # noqa: E402
 
 KILLS = 14  # a command: 200 in all
-FILES = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "parquet", "mk.dat", "sqlite"]
+FILES = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "parquet", "csv", "mk.dat", "sqlite"]
 DIRECTORIES = ["uftrace", "ctf", "otf2", "parquet"]
 LOOP = """
 static int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n; }
