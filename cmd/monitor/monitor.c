@@ -214,6 +214,11 @@ static int take_options(struct err *err)
 		return err_set(
 			err, EINVAL,
 			"--range and -e calls: a program carries one of the two kinds of probes");
+	if (monitor_wants_signals(&monitor) && (ranges.n || monitor_wants_calls(&monitor)))
+		return err_set(
+			err, EINVAL,
+			"-e %s: not with %s, whose probes may be traps themselves and would count",
+			monitor_wants_signals(&monitor), ranges.n ? "--range" : "-e calls");
 	if (ranges.n && pid_lists.n)
 		return err_set(
 			err, EINVAL,

@@ -2,31 +2,55 @@
 /* counters.c - see counters.h */
 #define _GNU_SOURCE
 #include "collect/monitor/counters.h"
+#include "collect/monitor/tracepoints.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * A signal passes it when a thread takes it, whatever becomes of it.  So does SIGKILL at the end of each thread that an
+ * exit_group(2) ends, which nobody has sent, and so do those that are ignored, if they were blocked, or a tracer saw them:
+ * SIGCHLD, SIGCONT, SIGURG and SIGWINCH by default.  Exceptions of the processor arrive as one of five signals, whose
+ * code (sigaction(2)) says that the kernel itself sends them.
+ */
+#define DELIVERED "signal/signal_deliver"
+#define TAKEN          \
+	"sig != 9 && " \
+	"(sa_handler > 1 || (sa_handler == 0 && sig != 17 && sig != 18 && sig != 23 && sig != 28))"
+
 /* A clock counts the same time whether the kernel's part is left out or not. */
 static const struct counter known[] = {
-	{"page-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
-	{"minor-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
-	{"major-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+	{"page-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false, NULL,
+	 NULL},
+	{"minor-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, false,
+	 NULL, NULL},
+	{"major-faults", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false,
+	 NULL, NULL},
 	{"context-switches", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES,
-	 false},
-	{"migrations", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false},
-	{"task-clock", READING_NS, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
-	{"cpu-clock", READING_NS, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-	{"cycles", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-	{"instructions", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
-	{"branches", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
-	{"branch-misses", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+	 false, NULL, NULL},
+	{"migrations", READING_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false, NULL,
+	 NULL},
+	{"task-clock", READING_NS, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true, NULL, NULL},
+	{"cpu-clock", READING_NS, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true, NULL, NULL},
+	{"cycles", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, NULL, NULL},
+	{"instructions", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, NULL,
+	 NULL},
+	{"branches", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false,
+	 NULL, NULL},
+	{"branch-misses", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false,
+	 NULL, NULL},
 	{"cache-references", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES,
-	 false},
-	{"cache-misses", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+	 false, NULL, NULL},
+	{"cache-misses", READING_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false, NULL,
+	 NULL},
+	{"signals", READING_COUNT, PERF_TYPE_TRACEPOINT, 0, false, DELIVERED, TAKEN},
+	{"traps", READING_COUNT, PERF_TYPE_TRACEPOINT, 0, false, DELIVERED,
+	 "code > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11)"},
 };
 #define NKNOWN (sizeof(known) / sizeof(known[0]))
 
@@ -69,6 +93,15 @@ static int refuse(const struct counter *what, int code, struct err *err)
 		       strerror(code));
 }
 
+static int refuse_tracepoint(const struct counter *what, int code, struct err *err)
+{
+	return err_set(
+		err, code,
+		"%s: the kernel's tracepoint %s cannot be found: %s (tracefs is for root, and who may read "
+		"/sys/kernel/tracing)",
+		what->name, what->tracepoint, strerror(code));
+}
+
 static struct open_counter *counter_of(struct counters *c, const struct counter *what)
 {
 	vec_for(&c->v, o)
@@ -83,7 +116,6 @@ int counters_open(struct counters *c, const struct counter *what, pid_t tid, str
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = what->type,
-		.config = what->config,
 		.inherit = 1,
 		.disabled = !tid,
 		.enable_on_exec = !tid,
@@ -91,10 +123,24 @@ int counters_open(struct counters *c, const struct counter *what, pid_t tid, str
 		.exclude_hv = 1,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	uint64_t number = what->config;
+	int code = 0;
+	long fd;
 
+	if (what->tracepoint)
+		code = tracepoint_number(what->tracepoint, &number);
+	if (code)
+		return refuse_tracepoint(what, -code, err);
+	attr.config = number;
+	fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return refuse(what, errno, err);
+	/* before anything passes it: a thread stands, and of a program it is disabled until the exec */
+	if (what->filter && ioctl((int)fd, PERF_EVENT_IOC_SET_FILTER, what->filter)) {
+		code = errno;
+		close((int)fd);
+		return refuse(what, code, err);
+	}
 	*vec_push(&counter_of(c, what)->fds) = (int)fd;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * counters.h - the kernel's counters of a program: page faults, context switches, migrations, processor
- * time, and those of the processor itself where it has them (perf_event_open(2)).
+ * time, signals and traps, and those of the processor itself where it has them (perf_event_open(2)).
  *
  * All are 64 bits wide: none can overrun.  They are inherited: threads and processes that are started
  * later count in them, also when they have ended.
@@ -20,6 +20,8 @@ struct counter {
 	uint32_t type;
 	uint64_t config;
 	bool of_user_only; /* may be counted without the right to look into the kernel */
+	const char *tracepoint,
+		*filter; /* PERF_TYPE_TRACEPOINT: which, and which of what passes it */
 };
 /* NULL: there is none of this name. */
 const struct counter *counter_find(const char *name);

@@ -77,6 +77,14 @@ int monitor_check(const struct monitor *m, struct err *err)
 	return code;
 }
 
+const char *monitor_wants_signals(const struct monitor *m)
+{
+	for (size_t i = 0; i < m->wanted.n; i++)
+		if (m->wanted.v[i]->tracepoint)
+			return m->wanted.v[i]->name;
+	return NULL;
+}
+
 bool monitor_wants_calls(const struct monitor *m)
 {
 	return m->calls.nglobs;

@@ -63,6 +63,8 @@ int monitor_add_range(struct monitor *m, const char *text, struct err *err);
 int monitor_add_variable(struct monitor *m, const char *text, struct err *err);
 /* Before anything runs.  -errno with a sentence: one of them cannot be counted here. */
 int monitor_check(const struct monitor *m, struct err *err);
+/* The name of a counter of signals; NULL: none is wanted. */
+const char *monitor_wants_signals(const struct monitor *m);
 bool monitor_wants_calls(const struct monitor *m);
 /* Columns, and room for their readings; nothing is added after it. */
 void monitor_prepare(struct monitor *m);

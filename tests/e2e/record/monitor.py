@@ -70,6 +70,68 @@ def calls(*how):
     need(end["probes_ns"] > 0, end)
 
 
+def signals(*how):
+    """As many as its handlers took, of threads and a child: none that is ignored, and none that kron's stops send."""
+    tap.compile_c("p", "bins/monitor/signalled.c")
+    r = subprocess.run([KRON, "monitor", "-q", "-e", "signals", "--", "true"], capture_output=True, text=True, timeout=LIMIT)
+    if r.returncode == 125:
+        need("tracepoint" in r.stderr or "perf_event_open" in r.stderr, r.stderr)
+        raise tap.Skip(r.stderr.strip())
+    rows, end, said = watch(["--every", "10ms", *how, "-e", "signals,traps"], ["./p", "1500"])
+    check_sums(rows, end)
+    need(int(said["signals"]) == 36000 and int(said["traps"]) == 22500, said)
+    need(end["totals"] == {"signals": 36000, "traps": 22500}, end)
+    with open("/proc/self/mountinfo") as f:
+        mounts = [line for line in f if " - tracefs " in line]
+    need(all("/sys/kernel/" in line for line in mounts), f"it is left mounted: {mounts}")
+
+
+def signals_refused():
+    """With probes, which may be traps themselves; and for who may not read what the kernel has of them."""
+    for more in (["-e", "calls"], ["--range", "x"]):
+        r = monitor("-e", "traps", *more, "--", "touch", "started", status=125)
+        need("-e traps: not with" in r.stderr, r.stderr)
+    tap.need_root()
+    r = monitor("-e", "signals", "--", "touch", "started", status=125, user=65534, group=65534, extra_groups=[])
+    need("signals: " in r.stderr and ("tracepoint" in r.stderr or "perf_event_open" in r.stderr) and r.stderr.count("\n") == 1, r.stderr)
+    need(not os.path.exists("started"), "it was started")
+
+
+def signals_of_running():
+    """From when its threads stand on."""
+    tap.compile_text("p", """
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile long taken;
+static void take(int sig) { taken++; }
+int main(void)
+{
+	signal(SIGUSR1, take);
+	raise(SIGUSR1);
+	puts("ready"), fflush(stdout);
+	while (taken < 21) pause();
+	printf("%ld\\n", taken);
+	return 0;
+}
+""")
+    if subprocess.run([KRON, "monitor", "-q", "-e", "signals", "--", "true"], capture_output=True, timeout=LIMIT).returncode:
+        raise tap.Skip("tracepoints cannot be read here")
+    p = subprocess.Popen(["./p"], stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "ready\n", "it does not begin")
+    k = subprocess.Popen([KRON, "monitor", "-q", "--json", "--every", "10ms", "-e", "signals", "--pid", str(p.pid)], stdout=subprocess.PIPE, text=True)
+    k.stdout.readline()
+    for i in range(20):
+        before = i + 1
+        p.send_signal(signal.SIGUSR1)
+        # as one that is pending is not sent again
+        tap.wait_for(lambda: not int([line for line in open(f"/proc/{p.pid}/status") if line.startswith("ShdPnd")][0].split()[1], 16) if p.poll() is None else True, f"signal {before}")
+        time.sleep(0.002)
+    p.communicate(timeout=LIMIT)
+    end = json.loads(k.communicate(timeout=LIMIT)[0].splitlines()[-1])
+    need(end["totals"]["signals"] == 20, end)
+
+
 def children():
     """Of all processes that it starts, also when they have ended."""
     tap.compile_c("p", "bins/monitored.c")
@@ -453,6 +515,10 @@ with tap.Suite("monitor") as s:
     s.case("and with stops", sums, "--freeze")
     s.case("sums of calls", calls)
     s.case("and with stops", calls, "--freeze")
+    s.case("signals and traps", signals)
+    s.case("and with stops", signals, "--freeze")
+    s.case("signals that may not be counted", signals_refused)
+    s.case("signals of a process that runs", signals_of_running)
     s.case("children", children)
     s.case("variables by name", variables)
     s.case("variables that go", variables_that_go)
