@@ -40,7 +40,7 @@ enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 #define EVERY_MIN 1000000u
 #define PIDS_MAX 64
 
-static struct opt_list events, variables, ranges, libraries, pid_lists;
+static struct opt_list events, variables, locks, ranges, libraries, pid_lists;
 static const char *every, *lasting, *path, *save_dir, *board_name, *port;
 static bool freezes, draws, json, quiet, is_silent;
 
@@ -54,6 +54,10 @@ static const struct opt options[] = {
 	{0, "var", OPT_LIST, &variables, "NAME[:TYPE]",
 	 "Show the value of this global variable at the end of each interval; TYPE is u8 to u64, s8 to "
 	 "s64, x8 to x64, float or double, by default unsigned and of the symbol's size. May be repeated.",
+	 0, 0},
+	{0, "lock", OPT_LIST, &locks, "NAME[+OFFSET][:TYPE]",
+	 "Show the state of this lock, a global variable or a part of one, at the end of each interval: who holds "
+	 "it, and how many threads wait. TYPE is mutex (the default), rwlock or sem; see LOCKS. May be repeated.",
 	 0, 0},
 	{0, "range", OPT_LIST, &ranges, "RANGE[:r|w|rw]",
 	 "Show how many loads (r), stores (w), or both, the program makes in this range of its memory: "
@@ -194,19 +198,21 @@ static int take_options(struct err *err)
 		code = add_events(events.v[i], err);
 	for (size_t i = 0; i < variables.n && !code; i++)
 		code = monitor_add_variable(&monitor, variables.v[i], err);
+	for (size_t i = 0; i < locks.n && !code; i++)
+		code = monitor_add_lock(&monitor, locks.v[i], err);
 	for (size_t i = 0; i < ranges.n && !code; i++)
 		code = monitor_add_range(&monitor, ranges.v[i], err);
 	if (code)
 		return code;
-	if (board_name &&
-	    (events.n || variables.n || ranges.n || libraries.n || pid_lists.n || freezes))
+	if (board_name && (events.n || variables.n || locks.n || ranges.n || libraries.n ||
+			   pid_lists.n || freezes))
 		return err_set(
 			err, EINVAL,
-			"--board shows the board's own counters: -e, --var, --range, -L, --pid and --freeze "
+			"--board shows the board's own counters: -e, --var, --lock, --range, -L, --pid and --freeze "
 			"belong to programs");
 	if (board_name)
 		return monitor_board_open(&board, board_name, err);
-	if (!events.n && !variables.n && !ranges.n)
+	if (!events.n && !variables.n && !locks.n && !ranges.n)
 		add_defaults();
 	if (libraries.n && !ranges.n && !monitor_wants_calls(&monitor))
 		return err_set(err, EINVAL, "-L belongs to -e calls and to --range");
@@ -294,6 +300,16 @@ static void say_variables(const char *when)
 	}
 }
 
+static void say_locks(void)
+{
+	vec_for(&monitor.locks.v, k) {
+		const char *trouble = monitor_lock_trouble(&monitor.locks, k);
+
+		if (trouble)
+			fprintf(stderr, "kron: --lock %s: %s\n", k->text, trouble);
+	}
+}
+
 static void say_ranges(void)
 {
 	vec_for(&monitor.ranges.v, r) {
@@ -336,6 +352,7 @@ static void say_notes(const struct monitor_summary *s)
 		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
 	say_variables("");
+	say_locks();
 	say_ranges();
 	propose(s);
 }

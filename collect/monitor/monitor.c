@@ -61,6 +61,11 @@ int monitor_add_variable(struct monitor *m, const char *text, struct err *err)
 	return monitor_variables_add(&m->variables, text, err);
 }
 
+int monitor_add_lock(struct monitor *m, const char *text, struct err *err)
+{
+	return monitor_locks_add(&m->locks, text, err);
+}
+
 int monitor_add_range(struct monitor *m, const char *text, struct err *err)
 {
 	return monitor_ranges_add(&m->ranges, text, err);
@@ -112,6 +117,19 @@ static void add_named_column(struct monitor *m, const char *name, const char *wh
 	xfree(other);
 }
 
+static void add_lock_columns(struct monitor *m, const struct lock *k)
+{
+	const char *names[LOCK_COLUMNS];
+
+	monitor_lock_columns(k, names);
+	for (size_t i = 0; i < LOCK_COLUMNS && names[i]; i++) {
+		char *name = xasprintf("%s.%s", k->text, names[i]);
+
+		add_named_column(m, name, "lock", READING_VALUE, VALUE_UNSIGNED);
+		xfree(name);
+	}
+}
+
 static void add_idle_columns(struct monitor *m)
 {
 	char name[32];
@@ -148,6 +166,8 @@ static void add_columns(struct monitor *m)
 	}
 	vec_for(&m->ranges.v, r)
 		add_named_column(m, r->text, "range", READING_COUNT, 0);
+	vec_for(&m->locks.v, k)
+		add_lock_columns(m, k);
 	vec_for(&m->variables.v, v)
 		add_named_column(m, v->name, "var", READING_VALUE, v->type);
 }
@@ -223,6 +243,8 @@ static void read_all(struct monitor *m)
 	at += m->calls.nglobs;
 	monitor_ranges_read(&m->ranges, at);
 	at += m->ranges.v.n;
+	monitor_locks_read(&m->locks, m->pid, at);
+	at += monitor_locks_columns(&m->locks);
 	monitor_variables_read(&m->variables, m->pid, at);
 	read_counter(m, m->clock, &clock);
 	m->cpu_ns = clock.n;
@@ -493,6 +515,7 @@ void monitor_free(struct monitor *m)
 	calls_end(&m->calls);
 	monitor_variables_free(&m->variables);
 	monitor_ranges_free(&m->ranges);
+	monitor_locks_free(&m->locks);
 	vec_free(&m->io_state.v);
 	vec_free(&m->tree.v);
 	vec_free(&m->wanted);

@@ -18,6 +18,7 @@
 #include "collect/monitor/calls.h"
 #include "collect/monitor/counters.h"
 #include "collect/monitor/freezer.h"
+#include "collect/monitor/locks.h"
 #include "collect/monitor/ranges.h"
 #include "collect/monitor/system.h"
 #include "collect/monitor/tree.h"
@@ -35,6 +36,7 @@ struct monitor {
 	struct variables variables;
 	struct calls calls;
 	struct ranges ranges;
+	struct locks locks;
 	struct tree tree;
 	struct system_io io_state;
 	FILE *net_file;
@@ -59,6 +61,7 @@ struct monitor {
  * sentence.
  */
 int monitor_add_event(struct monitor *m, const char *name, struct err *err);
+int monitor_add_lock(struct monitor *m, const char *text, struct err *err);
 int monitor_add_range(struct monitor *m, const char *text, struct err *err);
 int monitor_add_variable(struct monitor *m, const char *text, struct err *err);
 /* Before anything runs.  -errno with a sentence: one of them cannot be counted here. */

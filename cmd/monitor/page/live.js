@@ -15,7 +15,7 @@ let pictures = [], wanted = false, held = false, failures = 0, over = "";
 const GROUPS = [
 	["Memory", c => /^(page|minor|major)-faults$/.test(c.name)],
 	["Input and output", c => c.kind === "bytes"],
-	["Variables", c => c.kind === "value"],
+	["Locks and variables", c => c.kind === "value"],
 	["Profile", () => true],
 ];
 

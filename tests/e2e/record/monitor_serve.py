@@ -432,7 +432,7 @@ def page_of_others():
                 need(page.value("document.querySelector('[data-counter=late] small').textContent").startswith("now 1,000 bytes!, 1,000 bytes! in"), "marks")
                 need(page.value("document.querySelector('[data-counter=late] .unknown').getBBox().width") > 400, "not known")
                 need("the first 7 are not here any more" in page.value("document.getElementById('facts').textContent"), "missed")
-                need([h.strip() for h in page.value("[...document.querySelectorAll('h2')].map(h => h.textContent)")] == ["Utilisation", "Input and output", "Variables", "Profile"], "groups")
+                need([h.strip() for h in page.value("[...document.querySelectorAll('h2')].map(h => h.textContent)")] == ["Utilisation", "Input and output", "Locks and variables", "Profile"], "groups")
                 check_quiet(page, "favicon")
         finally:
             server.shutdown()
