@@ -23,6 +23,7 @@ struct filter_options analysis_filter;
 bool analysis_quiet;
 const char *analysis_mend;
 int analysis_tail_calls;
+bool analysis_has_pages;
 
 /*
  * Progress, on stderr if it is a terminal: a line that is written over, from half a second on,
@@ -275,7 +276,7 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 	if (!t->dir || (has_part(t, "samples", &st) && st.st_size) || !strcmp(c->name, "info"))
 		return;
 	str_shell(quoted, sizeof(quoted), t->dir);
-	if (has_part(t, "pages", &st) && strcmp(c->name, "view") != 0)
+	if (has_part(t, "pages", &st) && strcmp(c->name, "view") != 0 && !analysis_has_pages)
 		fprintf(stderr,
 			"kron %s: no calls, but references to pages were counted: `kron pages "
 			"--from %s`\n",
@@ -318,16 +319,25 @@ static void tell_of_all_sleeps(const struct opt_command *c, const struct trace *
 	tell_of_sleeps(c, asked, "kron ctl probe rm", " (`kron info` says when)");
 }
 
-void analysis_drop(const struct opt_command *c, struct trace *t)
+void analysis_say_state(const struct opt_command *c, const struct trace *t)
 {
 	struct report_state state;
 
-	point_elsewhere(c, t);
-	tell_of_all_sleeps(c, t);
 	analysis_state(t, &state);
-	trace_close(t);
 	if (*state.text)
 		fprintf(stderr, "kron %s: %s\n", c->name, state.text);
+	if (t->pages_damaged)
+		fprintf(stderr,
+			"kron %s: the counts of pages are damaged: some are missing or not what was counted\n",
+			c->name);
+}
+
+void analysis_drop(const struct opt_command *c, struct trace *t)
+{
+	point_elsewhere(c, t);
+	tell_of_all_sleeps(c, t);
+	analysis_say_state(c, t);
+	trace_close(t);
 }
 
 int analysis_close(const struct opt_command *c, struct trace *t, int status)

@@ -15,6 +15,8 @@ extern bool analysis_quiet;
 extern const char *analysis_mend;
 /* Calls of functions that end by a jump, for commands that show calls. */
 extern int analysis_tail_calls;
+/* The output has counts of pages: nobody need be told where they are. */
+extern bool analysis_has_pages;
 #define ANALYSIS_TAIL_CALLS                                                                  \
 	{                                                                                    \
 		0, "tail-calls", OPT_CHOICE, &analysis_tail_calls, "nested|flat",            \
@@ -83,6 +85,8 @@ struct trace *analysis_open_all(const struct opt_command *c, int argc, char **ar
 /* Is all of it there, and if not, where is the rest? */
 void analysis_state(const struct trace *t, struct report_state *out);
 
+/* Say on stderr what is missing, and that counts of pages are damaged. */
+void analysis_say_state(const struct opt_command *c, const struct trace *t);
 /* Say on stderr what is missing and what is damaged, close, and finish. */
 int analysis_close(const struct opt_command *c, struct trace *t, int status);
 /* One of several: say what is missing, and close it. */

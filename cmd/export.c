@@ -282,7 +282,8 @@ int cmd_export(int argc, char **argv)
 	status = check_output();
 	if (status)
 		return status;
-	if (argc - first > 1 && is_database())
+	analysis_has_pages = is_database();
+	if (argc - first > 1 && analysis_has_pages)
 		return export_many(argc, argv, first);
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)

@@ -2,7 +2,7 @@
 /*
  * pages.c - see pages.h.  A line each, fields between TABs, addresses in hex:
  *
- *   U unit nodes is_test unsure
+ *   U unit nodes is_test unsure check        check: of all bytes after this line; older traces have none
  *   M pid start end name offset
  *   P uid address reads writes tid node      "-": not known; older traces have neither
  *   L ns                                     a look
@@ -93,14 +93,28 @@ static void put_move(table_text *t, const struct trace_page_move *m)
 	table_put_char(t, '\n');
 }
 
-static void put_all(table_text *t, const struct trace_pages *p)
+static uint64_t check_of(const char *s, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (uint8_t)s[i]) * 0x100000001b3u;
+	return h;
+}
+
+static void put_head(table_text *t, const struct trace_pages *p, const table_text *rest)
 {
 	table_put_char(t, 'U');
 	put_field(t, 10, p->unit);
 	put_field(t, 10, p->nodes);
 	put_field(t, 10, p->is_test);
 	put_field(t, 10, p->unsure);
+	put_field(t, 16, check_of(rest->v, rest->n));
 	table_put_char(t, '\n');
+}
+
+static void put_rest(table_text *t, const struct trace_pages *p)
+{
 	for (size_t i = 0; i < p->maps.n; i++)
 		put_mapping(t, &p->maps.v[i]);
 	for (size_t i = 0; i < p->v.n; i++)
@@ -118,19 +132,26 @@ static void put_all(table_text *t, const struct trace_pages *p)
 		put_move(t, &p->moves.v[i]);
 }
 
-static int write_file(int dir, const table_text *t)
+static int write_text(int fd, const table_text *t)
 {
-	int fd = openat(dir, "pages", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int code = fd < 0 ? -errno : 0;
-
-	for (size_t at = 0; !code && at < t->n;) {
+	for (size_t at = 0; at < t->n;) {
 		ssize_t n = write(fd, t->v + at, t->n - at);
 
 		if (n < 0 && errno != EINTR)
-			code = -errno;
-		else if (n > 0)
+			return -errno;
+		if (n > 0)
 			at += (size_t)n;
 	}
+	return 0;
+}
+
+static int write_file(int dir, const table_text *head, const table_text *rest)
+{
+	int fd = openat(dir, "pages", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int code = fd < 0 ? -errno : write_text(fd, head);
+
+	if (!code)
+		code = write_text(fd, rest);
 	if (fd >= 0 && close(fd) && !code)
 		code = -errno;
 	return code;
@@ -139,13 +160,15 @@ static int write_file(int dir, const table_text *t)
 int trace_pages_write(const char *dir, const struct trace_pages *p)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
-	table_text t = {0};
+	table_text head = {0}, rest = {0};
 
 	if (fd < 0)
 		return -errno;
-	put_all(&t, p);
-	code = write_file(fd, &t);
-	vec_free(&t);
+	put_rest(&rest, p);
+	put_head(&head, p, &rest);
+	code = write_file(fd, &head, &rest);
+	vec_free(&head);
+	vec_free(&rest);
 	close(fd);
 	return code;
 }
@@ -290,12 +313,31 @@ int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err)
 		return err_set(err, errno, "cannot open %s: %s", dir, strerror(errno));
 	code = faccessat(fd, "pages", F_OK, 0) ? -errno : table_open(&l, fd, "pages");
 	close(fd);
+	if (code == -ENOENT)
+		return err_set(err, ENOENT, "%s has no counts of pages", dir);
 	if (code)
-		return err_set(err, -code, "%s has no counts of pages", dir);
+		return err_set(err, -code, "cannot read %s/pages: %s", dir, strerror(-code));
 	while (table_next_fields(&l))
 		take_line(out, l.field);
 	table_close(&l);
 	return 0;
+}
+
+bool trace_pages_are_damaged(int dirfd)
+{
+	struct table_lines l;
+	uint64_t check;
+	bool are = false;
+
+	if (faccessat(dirfd, "pages", F_OK, 0) || table_open(&l, dirfd, "pages"))
+		return false;
+	if (!table_next_fields(&l) || strcmp(l.field[0], "U") != 0)
+		are = true;
+	else if (*l.field[5])
+		are = !table_number(l.field[5], 16, UINT64_MAX, &check) ||
+		      check != check_of(l.text + l.at, l.size - l.at);
+	table_close(&l);
+	return are;
 }
 
 void trace_pages_free(struct trace_pages *p)

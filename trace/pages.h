@@ -79,6 +79,8 @@ struct trace_pages {
 int trace_pages_write(const char *dir, const struct trace_pages *p);
 /* Without a file: -ENOENT. */
 int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err);
+/* Is there a file of which a part is missing, or not what was written? */
+bool trace_pages_are_damaged(int dirfd);
 void trace_pages_free(struct trace_pages *p);
 /* The mapping that holds the address, the one noted last; NULL: none is known. */
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t pid,

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trace/pages.h"
 #include "trace/reader_impl.h"
 
 const char *trace_session(const struct trace *t, const char *key)
@@ -247,6 +248,7 @@ int trace_open(struct trace **out, const char *dir, struct err *err)
 		calibrate(t);
 		tables_read(t, dirfd);
 		sum_losses(t);
+		t->pages_damaged = trace_pages_are_damaged(dirfd);
 		*out = t;
 	} else {
 		trace_close(t);

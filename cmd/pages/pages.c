@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/temp.h"
 #include "base/vec.h"
+#include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "cmd/pages/symbols.h"
 #include "cmd/record/record.h"
@@ -109,7 +110,7 @@ static void say_notes(const struct trace *t, const struct trace_pages *counted)
 
 	if (quiet)
 		return;
-	if (!counted->v.n)
+	if (!counted->v.n && !t->pages_damaged)
 		fputs("kron: nothing was counted: no function that was asked for was executed\n",
 		      stderr);
 	if (t->lost)
@@ -138,9 +139,12 @@ static int report(const char *dir)
 
 	if (trace_open(&t, dir, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	if (from)
+		analysis_say_state(&command, t);
 	if (trace_pages_read(&counted, dir, &err)) {
 		trace_close(t);
-		return cmd_fail(&command, OWN_FAILURE, "nothing was counted");
+		return cmd_fail(&command, OWN_FAILURE, "%s",
+				from ? err.msg : "nothing was counted");
 	}
 	say_notes(t, &counted);
 	pages.steps |= from && counted.looks.n && !pages.json;

@@ -37,10 +37,13 @@ static uint64_t look_end(const struct view *v, uint32_t part, const struct trace
 			 uint64_t i)
 {
 	const struct trace *t = trace_part(v->t, part);
+	const uint64_t start = trace_part_at(v->t, part, 0);
 
 	if (p->looks.n)
 		return trace_part_at(v->t, part, p->looks.v[i]);
-	return t->end_tsc ? trace_part_time(v->t, part, t->end_tsc) : v->trace_last;
+	if (t->end_tsc)
+		return trace_part_time(v->t, part, t->end_tsc);
+	return v->trace_last > start ? v->trace_last : start; /* its end was not written */
 }
 
 static uint64_t look_start(const struct view *v, uint32_t part, const struct trace_pages *p,
