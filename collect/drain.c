@@ -185,6 +185,7 @@ static struct pages_owner page_owner(uint32_t i, const struct chunk_owner *o, ui
 	return (struct pages_owner){
 		.chunk = i,
 		.uid = o->uid,
+		.ticket = o->task ? o->task->ticket : 0,
 		.pid = o->task && !o->task->foreign ? o->task->here : 0,
 		.tid = (pid_t)kron_chunk_word_tid(word),
 	};
@@ -212,7 +213,7 @@ static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool tho
 	if (o.task)
 		o.task->left = true;
 	if (d->pages && thorough && o.task && o.task->here)
-		pages_note_maps(d->pages, o.task->here);
+		pages_note_maps(d->pages, o.task->here, o.uid, o.task->ticket);
 	return 0;
 }
 
@@ -235,7 +236,7 @@ static void look_at_pages(struct drain *d)
 		owner = page_owner(i, &o, word);
 		pages_look_chunk(d->pages, c, &owner);
 		if (owner.pid && owner.pid != last)
-			pages_note_maps(d->pages, owner.pid);
+			pages_note_maps(d->pages, owner.pid, owner.uid, owner.ticket);
 		last = owner.pid;
 	}
 	pages_look_end(d->pages);
@@ -244,7 +245,7 @@ static void look_at_pages(struct drain *d)
 
 static void sum_chunk(struct drain *d, pid_t pid, struct pages_range *r, uint32_t i, uint64_t word)
 {
-	const struct pages_owner owner = {i, r->uid, pid, (pid_t)kron_chunk_word_tid(word)};
+	const struct pages_owner owner = {i, r->uid, 0, pid, (pid_t)kron_chunk_word_tid(word)};
 	const struct kron_chunk *c = segment_chunk(d->seg, i);
 
 	if (pages_have_nodes(d->pages)) /* then it stands among what was taken */

@@ -355,8 +355,10 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	enter_uid(t, k, uid);
 	k->pid = p.pid;
 	note_parent(t, uid, &p);
-	if (p.origin == KRON_PROC_EXEC)
+	if (p.origin == KRON_PROC_EXEC) {
+		k->ticket = p.ticket;
 		note = tasks_take_note(t, k->pid, p.ticket);
+	}
 	name_process(t, k, &p, note);
 	if (note)
 		tasks_free_note(t, note);

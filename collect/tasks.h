@@ -33,6 +33,7 @@ struct task {               /* shadow of one slot */
 	uint64_t starttime; /* tells a pid that was used again; 0 unknown */
 	uint64_t pidns;     /* foreign: number of its pid namespace; 0 unknown */
 	uint32_t end;       /* its id in tasks.ends; 0: not watched */
+	uint32_t ticket;    /* tasks_announce()'s; 0: it was forked */
 	uint64_t ended;     /* when, on the clock of the samples; 0: unknown, or it lives */
 	uint64_t samples, cut_off;
 	bool foreign; /* its pids are not ours */

@@ -3,7 +3,7 @@
  * pages.c - see pages.h.  A line each, fields between TABs, addresses in hex:
  *
  *   U unit nodes is_test unsure check        check: of all bytes after this line; older traces have none
- *   M pid start end name offset
+ *   M pid start end name offset uid          older traces have no uid
  *   P uid address reads writes tid node      "-": not known; older traces have neither
  *   L ns                                     a look
  *   S look uid address reads writes          what happened since the look before it
@@ -55,6 +55,7 @@ static void put_mapping(table_text *t, const struct trace_mapping *m)
 	table_put_char(t, '\t');
 	table_put_text(t, m->name);
 	put_field(t, 16, m->offset);
+	put_field(t, 10, m->uid);
 	table_put_char(t, '\n');
 }
 
@@ -230,7 +231,7 @@ static void take_mapping(struct trace_pages *out, char **f)
 
 	if (!take_u32(f[1], &m.pid) || !table_number(f[2], 16, UINT64_MAX, &m.start) ||
 	    !table_number(f[3], 16, UINT64_MAX, &m.end) ||
-	    (*f[5] && !table_number(f[5], 16, UINT64_MAX, &m.offset)))
+	    (*f[5] && !table_number(f[5], 16, UINT64_MAX, &m.offset)) || !take_u32(f[6], &m.uid))
 		return;
 	m.name = xstrdup(f[4]);
 	*vec_push(&out->maps) = m;
@@ -352,15 +353,20 @@ void trace_pages_free(struct trace_pages *p)
 	vec_free(&p->moves);
 }
 
-const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t pid,
-						uint64_t address)
+bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t pid)
+{
+	return m->uid ? m->uid == uid : m->pid == pid;
+}
+
+const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t uid,
+						uint32_t pid, uint64_t address)
 {
 	const struct trace_mapping *found = NULL;
 
 	for (size_t i = 0; i < p->maps.n; i++) {
 		const struct trace_mapping *m = &p->maps.v[i];
 
-		if (m->pid == pid && address - m->start < m->end - m->start)
+		if (trace_mapping_is_of(m, uid, pid) && address - m->start < m->end - m->start)
 			found = m;
 	}
 	return found;

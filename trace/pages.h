@@ -56,6 +56,8 @@ struct trace_page_move {
 };
 
 struct trace_mapping {
+	uint32_t
+		uid; /* 0 in older traces, which know the pid only: a program that it has executed has the same */
 	uint32_t pid;
 	uint64_t start, end, offset; /* offset: of start, in the file */
 	char *name;                  /* as /proc/PID/maps has it; "": nobody gave it one */
@@ -82,9 +84,11 @@ int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err);
 /* Is there a file of which a part is missing, or not what was written? */
 bool trace_pages_are_damaged(int dirfd);
 void trace_pages_free(struct trace_pages *p);
+/* Is, or was, it this process's? */
+bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t pid);
 /* The mapping that holds the address, the one noted last; NULL: none is known. */
-const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t pid,
-						uint64_t address);
+const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t uid,
+						uint32_t pid, uint64_t address);
 /* For people, of none as well. */
 const char *trace_mapping_name(const struct trace_mapping *m);
 /* For qsort(), of struct trace_page_step: by process, address and look. */

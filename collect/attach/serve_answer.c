@@ -475,7 +475,7 @@ void serve_answer(struct connection *c)
 	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);
 	if (!code && s->pages)
-		pages_note_maps(s->pages, pid);
+		pages_note_maps(s->pages, pid, c->ticket ? 0 : c->hello.proc_uid, c->ticket);
 	if (!code && c->hello.kind == KRON_HELLO_START && !a.brings_runtime)
 		tell_first(c);
 	vec_for(&a.notes, n)

@@ -39,7 +39,7 @@ int serve_live_prepare(struct live_answer **out, struct server *s, pid_t pid,
 	code = serve_make_answer(c, &l->a, err);
 	/* before it runs, as in serve_answer() */
 	if (!code && s->pages)
-		pages_note_maps(s->pages, pid);
+		pages_note_maps(s->pages, pid, 0, c->ticket);
 	vec_for(&l->a.notes, n)
 		server_note_untraced(s, pid, n->module, n->err.msg);
 	if (!code && l->a.fd < 0)

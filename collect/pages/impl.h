@@ -40,7 +40,8 @@ struct pages {
 	size_t merged; /* of out.v, at the beginning: sorted, each page of a thread once */
 	pthread_mutex_t
 		held; /* of out.v, and of chunks that are taken: drain and control threads */
-	pthread_mutex_t lock; /* of out.maps and watch: server and drain threads */
+	pthread_mutex_t lock;  /* of out.maps, tickets and watch: server and drain threads */
+	VEC(uint32_t) tickets; /* of out.maps: whose they are while they have no uid */
 
 	uint64_t start_ns, next_ns, every_ns; /* of looks; every_ns 0: there are none */
 	VEC(struct pages_seen *) seen;        /* by number of the chunk */
@@ -51,6 +52,8 @@ struct pages {
 
 /* Sorts, and adds what is alike: how many are left. */
 size_t pages_add_up(struct trace_page *v, size_t n);
+/* Mappings that were noted by this ticket are this process's. */
+void pages_name_owner(struct pages *p, uint32_t ticket, uint32_t uid);
 void pages_add(struct pages *p, const struct trace_page *page);
 /* NULL: nothing of it is. */
 const struct pages_seen *pages_seen_at(const struct pages *p, uint32_t chunk,

@@ -115,6 +115,7 @@ void pages_look_chunk(struct pages *p, const struct kron_chunk *c, const struct 
 		take_new(p, o, page, now);
 	}
 	note_life(p, o);
+	pages_name_owner(p, o->ticket, o->uid);
 }
 
 void pages_take(struct pages *p, const struct kron_chunk *c, const struct pages_owner *o)
@@ -127,6 +128,7 @@ void pages_take(struct pages *p, const struct kron_chunk *c, const struct pages_
 		if (pages_read_new(seen, c, i, &page))
 			take_new(p, o, page, node);
 	drop_seen(p, o->chunk);
+	pages_name_owner(p, o->ticket, o->uid);
 	if (p->setup.on_taken)
 		p->setup.on_taken(p->setup.ctx, o->pid, o->uid);
 }

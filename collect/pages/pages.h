@@ -67,7 +67,8 @@ bool pages_are_in(const struct kron_chunk *c);
 /* Whose chunk it is, and which of the pool's. */
 struct pages_owner {
 	uint32_t chunk, uid;
-	pid_t pid, tid; /* pid: to be asked for; 0: nobody can be */
+	uint32_t ticket; /* tasks_announce(); 0: it has none */
+	pid_t pid, tid;  /* pid: to be asked for; 0: nobody can be */
 };
 /* Held.  Its thread is gone, or nothing more is counted: the chunk will be another's. */
 void pages_take(struct pages *p, const struct kron_chunk *c, const struct pages_owner *o);
@@ -107,8 +108,8 @@ void pages_send(const struct pages *p, const struct pages_range *r, int code, in
 
 /* ---- mappings, and the end ---- */
 
-/* What the process has mapped now. */
-void pages_note_maps(struct pages *p, pid_t pid);
+/* What the process has mapped now.  uid 0: it has none yet, and is known by its ticket. */
+void pages_note_maps(struct pages *p, pid_t pid, uint32_t uid, uint32_t ticket);
 /* 0, or -errno. */
 int pages_write(struct pages *p, const char *dir);
 void pages_free(struct pages *p);

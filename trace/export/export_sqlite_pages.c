@@ -9,9 +9,10 @@
 #include "trace/text.h"
 
 const char export_sqlite_pages_tables[] =
-	/* of a process by its pid; what is not mapped any more keeps its name */
-	"CREATE TABLE mapping(trace_id INT REFERENCES trace, mapping_id INT, pid INT, start INT, stop INT,"
-	" file_offset INT, name TEXT, PRIMARY KEY(trace_id, mapping_id)) WITHOUT ROWID;\n"
+	/* process_id: NULL in older traces, which know the pid only; what is not mapped any more keeps its name */
+	"CREATE TABLE mapping(trace_id INT REFERENCES trace, mapping_id INT, process_id INT, pid INT, start INT, stop INT,"
+	" file_offset INT, name TEXT, PRIMARY KEY(trace_id, mapping_id),"
+	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"
 	/* node: NULL where it is not known; mapping_id: NULL where kron saw none */
 	"CREATE TABLE page(trace_id INT REFERENCES trace, process_id INT, address INT, size INT, tid INT, node INT,"
 	" reads INT, writes INT, mapping_id INT, FOREIGN KEY(trace_id, process_id) REFERENCES process);\n"
@@ -110,15 +111,15 @@ static int64_t tick_at(const struct fill *f, uint64_t ns)
 
 static void put_mappings(struct fill *f)
 {
-	sqlite3_stmt *s = prepare(f, "INSERT INTO mapping VALUES(?1,?2,?3,?4,?5,?6,?7)");
+	sqlite3_stmt *s = prepare(f, "INSERT INTO mapping VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
 
 	for (size_t i = 0; i < f->p->maps.n && !f->error; i++) {
 		const struct trace_mapping *m = &f->p->maps.v[i];
 		char *name = text_shown(trace_mapping_name(m));
 
-		sqlite3_bind_text(s, 7, name, -1, SQLITE_TRANSIENT);
-		ROW(f, s, f->mappings + (int64_t)i, m->pid, (int64_t)m->start, (int64_t)m->end,
-		    (int64_t)m->offset);
+		sqlite3_bind_text(s, 8, name, -1, SQLITE_TRANSIENT);
+		ROW(f, s, f->mappings + (int64_t)i, m->uid ? process_of(f, m->uid) : NONE, m->pid,
+		    (int64_t)m->start, (int64_t)m->end, (int64_t)m->offset);
 		xfree(name);
 	}
 	sqlite3_finalize(s);
@@ -128,7 +129,7 @@ static int64_t mapping_of(const struct fill *f, uint32_t uid, uint64_t address)
 {
 	const struct trace_proc *proc = trace_proc_of(trace_part(f->t, f->part), uid);
 	const struct trace_mapping *m =
-		proc ? trace_pages_mapping(f->p, (uint32_t)proc->pid, address) : NULL;
+		proc ? trace_pages_mapping(f->p, uid, (uint32_t)proc->pid, address) : NULL;
 
 	return m ? f->mappings + (m - f->p->maps.v) : NONE;
 }

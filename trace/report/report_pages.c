@@ -38,14 +38,16 @@ static int hottest_first(const void *a, const void *b)
 
 /* ---- names ---- */
 
-static const struct trace_mapping *neighbour(const struct trace_pages *p, uint32_t pid, uint64_t at)
+static const struct trace_mapping *neighbour(const struct report *rep, const struct range *r)
 {
 	const struct trace_mapping *below = NULL;
+	const uint64_t at = r->mapping->start;
 
-	for (size_t i = 0; i < p->maps.n; i++) {
-		const struct trace_mapping *m = &p->maps.v[i];
+	for (size_t i = 0; i < rep->p->maps.n; i++) {
+		const struct trace_mapping *m = &rep->p->maps.v[i];
 
-		if (m->pid == pid && m->end <= at && (!below || m->end > below->end))
+		if (trace_mapping_is_of(m, r->uid, r->pid) && m->end <= at &&
+		    (!below || m->end > below->end))
 			below = m;
 	}
 	return below;
@@ -58,7 +60,7 @@ static const char *module_before(const struct report *rep, const struct range *r
 
 	if (!r->mapping || *r->mapping->name)
 		return NULL;
-	before = neighbour(rep->p, r->pid, r->mapping->start);
+	before = neighbour(rep, r);
 	return before && before->end == r->mapping->start && before->name[0] == '/' ? before->name
 										    : NULL;
 }
@@ -71,8 +73,8 @@ static bool is_anothers_too(const struct report *rep, const struct range *r, con
 	for (size_t i = 0; i < rep->p->maps.n; i++) {
 		const struct trace_mapping *m = &rep->p->maps.v[i];
 
-		if (m->pid == r->pid && m->name[0] == '/' && at - m->start < m->end - m->start &&
-		    strcmp(m->name, name))
+		if (trace_mapping_is_of(m, r->uid, r->pid) && m->name[0] == '/' &&
+		    at - m->start < m->end - m->start && strcmp(m->name, name))
 			return true;
 	}
 	return false;
@@ -87,7 +89,7 @@ static const struct trace_mapping *first_mapping(const struct report *rep, const
 	for (size_t i = 0; i < rep->p->maps.n; i++) {
 		const struct trace_mapping *m = &rep->p->maps.v[i];
 
-		if (m->pid != r->pid || strcmp(m->name, name))
+		if (!trace_mapping_is_of(m, r->uid, r->pid) || strcmp(m->name, name))
 			continue;
 		if (!lowest || m->start < lowest->start)
 			lowest = m;
@@ -156,7 +158,7 @@ static struct range page_at(const struct report *rep, size_t first)
 		r.reads += p->reads;
 		r.writes += p->writes;
 	}
-	r.mapping = trace_pages_mapping(rep->p, r.pid, r.start);
+	r.mapping = trace_pages_mapping(rep->p, r.uid, r.pid, r.start);
 	return r;
 }
 

@@ -74,7 +74,7 @@ static struct step *sum(const struct report *rep, const struct trace_page_step *
 struct picture {
 	uint64_t *cells; /* references: ROWS x COLUMNS */
 	uint64_t start[ROWS], most;
-	uint32_t pid[ROWS];
+	uint32_t uid[ROWS];
 	unsigned rows, columns;
 };
 
@@ -97,7 +97,7 @@ static void draw(const struct report *rep, const struct trace_page_step **places
 		row = (n - 1) * pic->rows / touched;
 		if (is_new && !pic->start[row]) {
 			pic->start[row] = places[i]->address;
-			pic->pid[row] = report_pages_pid(rep, places[i]->uid);
+			pic->uid[row] = places[i]->uid;
 		}
 		cell = &pic->cells[row * COLUMNS + column];
 		*cell += places[i]->reads + places[i]->writes;
@@ -127,8 +127,8 @@ static void put_picture(const struct report *rep, FILE *f, const struct trace_pa
 	fprintf(f,
 		"\nReferences by address and time ('@' is the most; the next shade, #, is an eighth of it or less, and so on)\n");
 	for (unsigned i = 0; i < pic.rows; i++) {
-		const struct trace_mapping *m =
-			trace_pages_mapping(rep->p, pic.pid[i], pic.start[i]);
+		const struct trace_mapping *m = trace_pages_mapping(
+			rep->p, pic.uid[i], report_pages_pid(rep, pic.uid[i]), pic.start[i]);
 
 		fprintf(f, "0x%-14" PRIx64 " |", pic.start[i]);
 		for (unsigned k = 0; k < pic.columns; k++)
