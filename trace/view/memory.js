@@ -156,7 +156,7 @@ const memory = {
 
 	label(row) {
 		const name = this.part.mappings[row.mapping];
-		return `${this.part.isMany ? `${row.pid} ` : ""}${name.replace(/^.*\/(?=.)/, "")}`;
+		return `${this.part.isMany && row.pid ? `${row.pid} ` : ""}${name.replace(/^.*\/(?=.)/, "")}`;
 	},
 
 	legend(most) {

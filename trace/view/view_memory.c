@@ -2,7 +2,8 @@
 /*
  * view_memory.c - references to memory by address and time, as page reference counters have them.
  *
- *   rows     pages (or lines) that were touched, lowest first; those of a row are of one process and one mapping
+ *   rows     pages (or lines) that were touched, lowest first; those of a row are of one process, and their mappings have
+ *            one name.  Where there are too many of them, a row may have several, and says so
  *   columns  the steps between two looks; all of the recording where nobody looked
  *
  * Where they are more than there is room for, some that follow one another become one.  Sums stay exact.
@@ -21,12 +22,14 @@ struct memory {
 	const struct trace_pages *p;
 	uint64_t first, looks;             /* of p->looks: those that the view has a piece of */
 	VEC(struct trace_page_step) steps; /* of these looks; by process, address and look */
-	VEC(const struct trace_mapping *) mappings; /* of each page */
-	bool cuts; /* a row has pages of one process and mapping; else there were too many of them */
+	VEC(uint64_t) of_page;             /* the name of each page's mapping: index */
+	bool cuts; /* a row has pages of one process and name; else there were too many of them */
 	uint64_t per, each; /* pages in a row, looks in a column */
 	uint64_t columns;
-	uint64_t *reads, *writes; /* of the row at work, by column */
-	VEC(const char *) names;  /* of mappings */
+	uint64_t *reads, *writes;         /* of the row at work, by column */
+	VEC(const char *) names;          /* of mappings */
+	const struct trace_mapping *last; /* whose name was looked for last, */
+	uint64_t last_name;               /* and its index */
 	struct view_bytes cells;
 };
 
@@ -121,10 +124,26 @@ static uint32_t pid_of(const struct memory *m, uint32_t uid)
 	return proc ? (uint32_t)proc->pid : 0;
 }
 
-static const struct trace_mapping *mapping_of(const struct memory *m,
-					      const struct trace_page_step *s)
+static uint64_t name_of(struct memory *m, const char *name)
 {
-	return trace_pages_mapping(m->p, pid_of(m, s->uid), s->address);
+	size_t i;
+
+	for (i = 0; i < m->names.n; i++)
+		if (!strcmp(m->names.v[i], name))
+			return i;
+	*vec_push(&m->names) = name;
+	return i;
+}
+
+static uint64_t name_at(struct memory *m, const struct trace_page_step *s)
+{
+	const struct trace_mapping *mapping =
+		trace_pages_mapping(m->p, s->uid, pid_of(m, s->uid), s->address);
+
+	if (!mapping || mapping != m->last)
+		m->last_name = name_of(m, trace_mapping_name(mapping));
+	m->last = mapping;
+	return m->last_name;
 }
 
 /* Where the steps of the next page begin. */
@@ -137,19 +156,18 @@ static size_t next_page(const struct memory *m, size_t i)
 	return i;
 }
 
-/* How many stretches there are that are of one process and mapping each. */
-static uint64_t find_mappings(struct memory *m)
+/* How many stretches there are that are of one process and name each. */
+static uint64_t find_names(struct memory *m)
 {
 	const struct trace_page_step *last = NULL;
 	uint64_t stretches = 0;
 
 	for (size_t i = 0; i < m->steps.n; i = next_page(m, i)) {
 		const struct trace_page_step *s = &m->steps.v[i];
-		const struct trace_mapping *here = mapping_of(m, s);
+		const uint64_t here = name_at(m, s);
 
-		stretches +=
-			!last || last->uid != s->uid || m->mappings.v[m->mappings.n - 1] != here;
-		*vec_push(&m->mappings) = here;
+		stretches += !last || last->uid != s->uid || m->of_page.v[m->of_page.n - 1] != here;
+		*vec_push(&m->of_page) = here;
 		last = s;
 	}
 	return stretches;
@@ -167,7 +185,7 @@ static void share_out(struct memory *m, uint64_t stretches)
 		rows /= 2;
 		columns /= 2;
 	}
-	m->per = (m->mappings.n + rows - 1) / rows;
+	m->per = (m->of_page.n + rows - 1) / rows;
 	m->each = (m->looks + columns - 1) / columns;
 	m->columns = (m->looks + m->each - 1) / m->each;
 	m->reads = xcalloc(m->columns + 1, sizeof(*m->reads));
@@ -183,18 +201,6 @@ static void put_address(struct json *j, uint64_t address)
 
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
 	json_str(j, text);
-}
-
-static uint64_t name_of(struct memory *m, const struct trace_mapping *mapping)
-{
-	const char *name = trace_mapping_name(mapping);
-	size_t i;
-
-	for (i = 0; i < m->names.n; i++)
-		if (!strcmp(m->names.v[i], name))
-			return i;
-	*vec_push(&m->names) = name;
-	return i;
 }
 
 /* How many cells; for each how many empty ones come before it, reads and writes. */
@@ -225,11 +231,15 @@ static void add_step(struct memory *m, const struct trace_page_step *s)
 	m->writes[column] += s->writes;
 }
 
-/* [pid, first address, end of the last one, mapping, pages] from a page on; *i: where its steps begin, and the next row's. */
+/*
+ * [pid, first address, end of the last one, mapping, pages] from a page on; *i: where its steps begin, and the next row's.
+ * pid 0: of several processes.
+ */
 static size_t put_row(struct memory *m, size_t page, size_t *i)
 {
 	const struct trace_page_step *first = &m->steps.v[*i], *last = first;
-	const struct trace_mapping *mapping = m->mappings.v[page];
+	const uint64_t name = m->of_page.v[page];
+	bool of_one = true, same = true; /* process, and name */
 	struct json *j = &m->v->j;
 	size_t n = 0;
 
@@ -237,18 +247,20 @@ static size_t put_row(struct memory *m, size_t page, size_t *i)
 		const struct trace_page_step *s = &m->steps.v[*i];
 		const size_t end = next_page(m, *i);
 
-		if (m->cuts && (s->uid != first->uid || m->mappings.v[page + n] != mapping))
+		if (m->cuts && (s->uid != first->uid || m->of_page.v[page + n] != name))
 			break;
+		of_one &= s->uid == first->uid;
+		same &= m->of_page.v[page + n] == name;
 		for (; *i < end; ++*i)
 			add_step(m, &m->steps.v[*i]);
 		last = s;
 		n++;
 	}
 	json_open(j, '[');
-	json_u64(j, pid_of(m, first->uid));
+	json_u64(j, of_one ? pid_of(m, first->uid) : 0);
 	put_address(j, first->address);
 	put_address(j, last->address + m->p->unit);
-	json_u64(j, name_of(m, mapping));
+	json_u64(j, same ? name : name_of(m, "(several mappings)"));
 	json_u64(j, n);
 	json_close(j, ']');
 	put_cells(m);
@@ -283,7 +295,7 @@ static void put_part(struct memory *m)
 	json_open(j, '{');
 	view_put_key_name(j, "command", command ? command : "");
 	json_ku64(j, "unit", m->p->unit);
-	json_ku64(j, "pages", m->mappings.n);
+	json_ku64(j, "pages", m->of_page.n);
 	json_ku64(j, "looks", m->p->looks.n ? m->looks : 0);
 	json_ku64(j, "per", m->per);
 	json_ku64(j, "each", m->each);
@@ -310,11 +322,11 @@ static void put_memory(struct view *v, uint32_t part)
 	choose_looks(&m);
 	take_steps(&m);
 	if (m.steps.n) {
-		share_out(&m, find_mappings(&m));
+		share_out(&m, find_names(&m));
 		put_part(&m);
 	}
 	vec_free(&m.steps);
-	vec_free(&m.mappings);
+	vec_free(&m.of_page);
 	vec_free(&m.names);
 	view_bytes_free(&m.cells);
 	xfree(m.reads);

@@ -130,6 +130,52 @@ def small():
     need(sums(m["rows"]) == sums(whole["rows"]), "sums")
 
 
+CROWD = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#define PAGES 3000L
+static __attribute__((noinline)) void touch(char *p)
+{
+	__asm__ volatile("movl $1, 512(%0)" : : "r"(p) : "memory");
+}
+int main(int argc, char **argv)
+{
+	char *m = mmap((void *)0x300000000000, PAGES * 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	int fd = open(argv[0], O_RDONLY);
+
+	for (long i = 0; i < PAGES; i += 2)
+		if (argc > 1)
+			mmap(m + i * 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
+		else
+			mprotect(m + i * 4096, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	for (int r = 0; r < 100; r++)
+		for (long i = 0; i < PAGES; i++)
+			touch(m + i * 4096);
+	return 0;
+}
+"""
+
+
+def crowd():
+    """More mappings than rows: those of one name are one, and what has several in a row has the name of none."""
+    tap.compile_text("crowd", CROWD)
+    for args in ([], ["files"]):
+        subprocess.run([KRON, "pages", "-q", "--every", "1ms", "-o", "t/", "-L", "crowd", "--", "./crowd", *args], check=True)
+        with open_page("t") as page:
+            page.settle()
+            m = memory_of(page)
+            names = page.value("kronView.pictures.find(p => p.id === 'memory').part.mappings")
+        mine = [r for r in m["rows"] if M <= int(r["from"], 16) < M + 3000 * 4096]
+        need(len(m["rows"]) <= 2048 and sums(mine) == ("0", "300000"), (len(m["rows"]), sums(mine)))
+        got = {names[r["mapping"]] for r in mine if r["pages"] > 1}
+        need(got == {"(several mappings)" if args else "(anonymous memory)"}, got)
+        if not args:
+            stack = [r for r in m["rows"] if names[r["mapping"]] == "[stack]"]
+            need(len(stack) == 1 and stack[0]["pages"] < 4, stack)
+
+
 def two_traces():
     """Of each recording its own; and calls beside them."""
     phases("--every", "5ms", trace="a")
@@ -149,4 +195,5 @@ with tap.Suite("view_memory") as s:
     s.case("without looks", one_step)
     s.case("a name that is markup", hostile)
     s.case("more than there is room for", small)
+    s.case("more mappings than rows", crowd)
     s.case("two recordings", two_traces)
