@@ -148,6 +148,7 @@ static int report(const char *dir)
 	}
 	say_notes(t, &counted);
 	pages.steps |= from && counted.looks.n && !pages.json;
+	pages.migrate |= from && counted.moves.n;
 	if (pages.width && counted.unit != TRACE_PAGE_SIZE)
 		fputs("kron: --width: refcnt(5) has counters of pages, not of lines\n", stderr);
 	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_new()};
@@ -271,6 +272,9 @@ static const char *take_options(void)
 		kept = output;
 		output = NULL;
 	}
+	if (every && pages.json && (pages.limit || pages.sharing || width >= 0))
+		return "--json with --every has all pages of each step: -n, --sharing and --width are of the "
+		       "other reports; -o DIR/ keeps the counts for several";
 	if (pages.width && lines)
 		return "--width: refcnt(5) has counters of pages, not of lines";
 	pages.steps = every;

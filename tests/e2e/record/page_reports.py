@@ -133,6 +133,8 @@ def placement():
     tap.need(all(7000 - 10 <= int(m[m.index("references") - 1]) <= 7000 for m in moves), moves)
     tap.need(f"mbind {M + 8 * 4096:#x}, 49152 bytes, at home on node 0: MPOL_BIND, node 1" in r.stdout, r.stdout)
     tap.need(f"mbind {M:#x}," not in r.stdout, r.stdout)
+    kron("pages", "-q", "--migrate", "1000,500", "-L", "program", "-o", "kept/", "--", "./program", "nodes", str(ms), env=A_CPU_EACH)
+    tap.need(kron("pages", "--from", "kept").stdout.count("would move") == 8, "not of a trace that was kept")
     homes = {ours(x): x["home"] for x in pages("--", "./program", "nodes", str(ms), env=A_CPU_EACH)}
     tap.need(all(homes[i] == 0 for i in range(20)), homes)
     r = kron("pages", "--migrate", "1000,10000000", "-L", "program", "--", "./program", "nodes", str(ms),
@@ -249,7 +251,8 @@ def no_room():
 def options():
     """what cannot be, in one sentence"""
     for args in (["--every", "1us"], ["--every", "x"], ["--migrate", "0"], ["--migrate", "1,"], ["--migrate", "-1"],
-                 ["--width", "11", "--lines"], ["--from", "x", "--lines"]):
+                 ["--width", "11", "--lines"], ["--from", "x", "--lines"], ["--json", "--every", "1s", "--sharing"],
+                 ["--json", "--every", "1s", "--width", "64"], ["--json", "--every", "1s", "-n", "3"]):
         r = kron("pages", *args, "--", "true", status=125)
         tap.need(r.stderr.count("\n") == 1 and args[0] in r.stderr, (args, r.stderr))
     build()
