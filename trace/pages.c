@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -304,6 +305,56 @@ static void take_line(struct trace_pages *out, char **f)
 	}
 }
 
+/* Whose: a process, or in older traces a pid; and where it begins. */
+struct place_key {
+	uint32_t uid, pid;
+	uint64_t start;
+};
+
+static struct place_key key_of(const struct trace_mapping *m)
+{
+	return (struct place_key){m->uid, m->uid ? 0 : m->pid, m->start};
+}
+
+static int compare_keys(const struct place_key *x, const struct place_key *y)
+{
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int by_place(const void *a, const void *b, void *p)
+{
+	const struct trace_mapping *maps = p;
+	const uint32_t i = ((const struct trace_place *)a)->at,
+		       k = ((const struct trace_place *)b)->at;
+	const struct place_key x = key_of(&maps[i]), y = key_of(&maps[k]);
+	const int order = compare_keys(&x, &y);
+
+	return order ? order : i < k ? -1 : i > k;
+}
+
+static void sort_places(struct trace_pages *p)
+{
+	for (size_t i = 0; i < p->maps.n; i++)
+		*vec_push(&p->places) = (struct trace_place){.at = (uint32_t)i};
+	if (p->places.n)
+		qsort_r(p->places.v, p->places.n, sizeof(p->places.v[0]), by_place, p->maps.v);
+	for (size_t i = 0; i < p->places.n; i++) {
+		const struct trace_mapping *m = &p->maps.v[p->places.v[i].at];
+		const struct place_key key = key_of(m);
+		const struct place_key last =
+			i ? key_of(&p->maps.v[p->places.v[i - 1].at]) : (struct place_key){0};
+		const uint64_t before = i && last.uid == key.uid && last.pid == key.pid
+						? p->places.v[i - 1].end
+						: 0;
+
+		p->places.v[i].end = m->end > before ? m->end : before;
+	}
+}
+
 int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
@@ -321,6 +372,7 @@ int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err)
 	while (table_next_fields(&l))
 		take_line(out, l.field);
 	table_close(&l);
+	sort_places(out);
 	return 0;
 }
 
@@ -346,6 +398,7 @@ void trace_pages_free(struct trace_pages *p)
 	vec_for(&p->maps, m)
 		xfree(m->name);
 	vec_free(&p->maps);
+	vec_free(&p->places);
 	vec_free(&p->v);
 	vec_free(&p->looks);
 	vec_free(&p->steps);
@@ -358,18 +411,43 @@ bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t p
 	return m->uid ? m->uid == uid : m->pid == pid;
 }
 
+/* Of one owner: the index of the one that was noted last, + 1; 0: none. */
+static uint32_t find_place(const struct trace_pages *p, uint32_t uid, uint32_t pid,
+			   uint64_t address)
+{
+	const struct place_key key = {uid, pid, address};
+	size_t lo = 0, hi = p->places.n;
+	uint32_t found = 0;
+
+	while (lo < hi) {
+		const size_t mid = (lo + hi) / 2;
+		const struct place_key k = key_of(&p->maps.v[p->places.v[mid].at]);
+
+		if (compare_keys(&k, &key) <= 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo && p->places.v[lo - 1].end > address; lo--) {
+		const uint32_t at = p->places.v[lo - 1].at;
+		const struct place_key k = key_of(&p->maps.v[at]);
+
+		if (k.uid != uid || k.pid != pid)
+			break;
+		if (p->maps.v[at].end > address && at >= found)
+			found = at + 1;
+	}
+	return found;
+}
+
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t uid,
 						uint32_t pid, uint64_t address)
 {
-	const struct trace_mapping *found = NULL;
+	const uint32_t one = uid ? find_place(p, uid, 0, address) : 0,
+		       other = find_place(p, 0, pid, address);
+	const uint32_t found = one > other ? one : other;
 
-	for (size_t i = 0; i < p->maps.n; i++) {
-		const struct trace_mapping *m = &p->maps.v[i];
-
-		if (trace_mapping_is_of(m, uid, pid) && address - m->start < m->end - m->start)
-			found = m;
-	}
-	return found;
+	return found ? &p->maps.v[found - 1] : NULL;
 }
 
 const char *trace_mapping_name(const struct trace_mapping *m)

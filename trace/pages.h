@@ -63,12 +63,19 @@ struct trace_mapping {
 	char *name;                  /* as /proc/PID/maps has it; "": nobody gave it one */
 };
 
+/* A mapping, in the order of owners and addresses. */
+struct trace_place {
+	uint32_t at;  /* index of the mapping */
+	uint64_t end; /* the highest of its owner's mappings up to here */
+};
+
 struct trace_pages {
 	VEC(struct trace_page) v; /* by process, address, thread and node */
 	VEC(struct trace_mapping) maps;
-	uint32_t unit;  /* bytes */
-	uint32_t nodes; /* of the machine, that have processors */
-	bool is_test;   /* a map of processors to nodes that somebody made up */
+	VEC(struct trace_place) places; /* of what was read: where to look for an address */
+	uint32_t unit;                  /* bytes */
+	uint32_t nodes;                 /* of the machine, that have processors */
+	bool is_test;                   /* a map of processors to nodes that somebody made up */
 	/* References of threads that had changed their node between two looks: they stand at the later one. */
 	uint64_t unsure;
 	VEC(uint64_t) looks; /* when, in ns from the start of the recording; none: nobody looked */
@@ -86,7 +93,7 @@ bool trace_pages_are_damaged(int dirfd);
 void trace_pages_free(struct trace_pages *p);
 /* Is, or was, it this process's? */
 bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t pid);
-/* The mapping that holds the address, the one noted last; NULL: none is known. */
+/* The mapping that holds the address, the one noted last; NULL: none is known.  Of what was read. */
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t uid,
 						uint32_t pid, uint64_t address);
 /* For people, of none as well. */

@@ -8,6 +8,7 @@
  *
  * Where they are more than there is room for, some that follow one another become one.  Sums stay exact.
  */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,12 @@ struct memory {
 	bool cuts; /* a row has pages of one process and name; else there were too many of them */
 	uint64_t per, each; /* pages in a row, looks in a column */
 	uint64_t columns;
-	uint64_t *reads, *writes;         /* of the row at work, by column */
-	VEC(const char *) names;          /* of mappings */
-	const struct trace_mapping *last; /* whose name was looked for last, */
-	uint64_t last_name;               /* and its index */
+	uint64_t *reads, *writes; /* of the row at work, by column */
+	VEC(const char *) names;  /* of mappings */
+	uint32_t *same_name;      /* of each mapping: the lowest one of its name */
+	uint64_t *name_of;        /* of that one: index of the name + 1; 0: none yet */
+	uint64_t no_name,
+		several; /* of what is not mapped, and of rows that have several; likewise */
 	struct view_bytes cells;
 };
 
@@ -124,15 +127,41 @@ static uint32_t pid_of(const struct memory *m, uint32_t uid)
 	return proc ? (uint32_t)proc->pid : 0;
 }
 
-static uint64_t name_of(struct memory *m, const char *name)
+static int by_name(const void *a, const void *b, void *p)
 {
-	size_t i;
+	const struct trace_mapping *maps = p;
+	const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	const int order = strcmp(maps[i].name, maps[k].name);
 
-	for (i = 0; i < m->names.n; i++)
-		if (!strcmp(m->names.v[i], name))
-			return i;
-	*vec_push(&m->names) = name;
-	return i;
+	return order ? order : i < k ? -1 : i > k;
+}
+
+static void find_same_names(struct memory *m)
+{
+	const size_t n = m->p->maps.n;
+	uint32_t *sorted = xcalloc(n + 1, sizeof(*sorted));
+
+	m->same_name = xcalloc(n + 1, sizeof(*m->same_name));
+	m->name_of = xcalloc(n + 1, sizeof(*m->name_of));
+	for (uint32_t i = 0; i < n; i++)
+		sorted[i] = i;
+	if (n)
+		qsort_r(sorted, n, sizeof(*sorted), by_name, m->p->maps.v);
+	for (size_t i = 0; i < n; i++)
+		m->same_name[sorted[i]] =
+			i && !strcmp(m->p->maps.v[sorted[i]].name, m->p->maps.v[sorted[i - 1]].name)
+				? m->same_name[sorted[i - 1]]
+				: sorted[i];
+	xfree(sorted);
+}
+
+static uint64_t name_once(struct memory *m, uint64_t *known, const char *name)
+{
+	if (!*known) {
+		*vec_push(&m->names) = name;
+		*known = m->names.n;
+	}
+	return *known - 1;
 }
 
 static uint64_t name_at(struct memory *m, const struct trace_page_step *s)
@@ -140,10 +169,9 @@ static uint64_t name_at(struct memory *m, const struct trace_page_step *s)
 	const struct trace_mapping *mapping =
 		trace_pages_mapping(m->p, s->uid, pid_of(m, s->uid), s->address);
 
-	if (!mapping || mapping != m->last)
-		m->last_name = name_of(m, trace_mapping_name(mapping));
-	m->last = mapping;
-	return m->last_name;
+	return name_once(m,
+			 mapping ? &m->name_of[m->same_name[mapping - m->p->maps.v]] : &m->no_name,
+			 trace_mapping_name(mapping));
 }
 
 /* Where the steps of the next page begin. */
@@ -260,7 +288,7 @@ static size_t put_row(struct memory *m, size_t page, size_t *i)
 	json_u64(j, of_one ? pid_of(m, first->uid) : 0);
 	put_address(j, first->address);
 	put_address(j, last->address + m->p->unit);
-	json_u64(j, same ? name : name_of(m, "(several mappings)"));
+	json_u64(j, same ? name : name_once(m, &m->several, "(several mappings)"));
 	json_u64(j, n);
 	json_close(j, ']');
 	put_cells(m);
@@ -322,6 +350,7 @@ static void put_memory(struct view *v, uint32_t part)
 	choose_looks(&m);
 	take_steps(&m);
 	if (m.steps.n) {
+		find_same_names(&m);
 		share_out(&m, find_names(&m));
 		put_part(&m);
 	}
@@ -329,6 +358,8 @@ static void put_memory(struct view *v, uint32_t part)
 	vec_free(&m.of_page);
 	vec_free(&m.names);
 	view_bytes_free(&m.cells);
+	xfree(m.same_name);
+	xfree(m.name_of);
 	xfree(m.reads);
 	xfree(m.writes);
 }

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import tap  # noqa: E402
@@ -235,6 +236,32 @@ def damaged():
     tap.need("whole has no counts of pages" in r.stderr, r.stderr)
 
 
+def many_mappings():
+    """60000 mappings, two pages in each: what is found of each page is right, and does not take minutes"""
+    build()
+    kron("pages", "-q", "-L", "program", "-o", "t/", "--", "./program", "phases", "0")
+    with open("t/tasks") as f:
+        uid, pid = next(line.split("\t")[1:3] for line in f if line.startswith("P\t"))
+    for old in (False, True):  # those know the pid only
+        with open("t/pages", "w") as f:
+            f.write("U\t4096\t1\t0\t0\n")
+            for i in range(60000):
+                f.write(f"M\t{pid}\t{M + i * 0x3000:x}\t{M + i * 0x3000 + 0x2000:x}\t/x{i}\t0" + ("\n" if old else f"\t{uid}\n"))
+            f.write(f"M\t{pid}\t{M - 0x1000:x}\t{M + 0x1000:x}\tlast\t0" + ("\n" if old else f"\t{uid}\n"))
+            for i in range(120000):
+                f.write(f"P\t{uid}\t{M + i // 2 * 0x3000 + i % 2 * 0x1000:x}\t1\t1\t{pid}\t0\n")
+        for args in (["pages", "--from", "t", "-n", "3"], ["view", "-o", "x.html", "t"], ["export", "-f", "sqlite", "-o", "db", "t"]):
+            if os.path.exists("db"):
+                os.unlink("db")
+            before = time.monotonic()
+            kron(*args)
+            tap.need(time.monotonic() - before < 15, args)
+        with sqlite3.connect("db") as db:
+            got = {int(a, 16): name for a, name in db.execute("SELECT address, mapping FROM pages")}
+        want = {M + i // 2 * 0x3000 + i % 2 * 0x1000: f"/x{i // 2}" for i in range(120000)}
+        tap.need(got == {**want, M: "last"}, "names")
+
+
 def no_room():
     """a full disk: what is there of the counts is not shown as if it were all"""
     tap.need_root()
@@ -269,5 +296,6 @@ with tap.Suite("page_reports") as s:
     s.case("what kron record has counted", from_record)
     s.case("counts that are kept", kept)
     s.case("counts that are damaged", damaged)
+    s.case("many mappings", many_mappings)
     s.case("counts for which there was no room", no_room)
     s.case("options", options)
