@@ -57,19 +57,20 @@ static uint16_t counters_of(const struct probe_set *set)
 	return counters;
 }
 
-/* 0: none of them counts pages or lines; UINT32_MAX: both are counted. */
-static uint32_t unit_counted(const struct probe_set *set)
+enum { NO_PAGES = -1, SEVERAL = -2 };
+
+/* How pages are counted: enum spec_pages, or-ed; SEVERAL: some are counted one way, and some another. */
+static int way_counted(const struct probe_set *set)
 {
-	uint32_t unit = 0;
+	int way = NO_PAGES;
 
 	for (size_t i = 0; set && i < set->specs.n; i++) {
 		const struct probe_spec *s = &set->specs.v[i];
-		uint32_t its = s->word ? TRACE_LINE_SIZE : TRACE_PAGE_SIZE;
 
 		if (s->kind == SPEC_PAGES)
-			unit = unit && unit != its ? UINT32_MAX : its;
+			way = way != NO_PAGES && way != s->word ? SEVERAL : s->word;
 	}
-	return unit;
+	return way;
 }
 
 static struct bus *bus_of(struct collector *c)
@@ -80,24 +81,27 @@ static struct bus *bus_of(struct collector *c)
 static int open_bus(struct collector *c, struct err *err)
 {
 	const struct board_setup setup = {.when_full = c->opt.when_full, .filter = c->opt.filter};
+	const int way = way_counted(c->opt.selection.probes);
 	int code;
 
 	c->clock_start = c->start;
 	if (c->opt.bus == KRON_BUS_LANE) {
 		counts_start(&c->seg);
-		c->opt.pages.unit = unit_counted(c->opt.selection.probes);
-		if (!c->opt.pages.unit)
+		if (way == NO_PAGES)
 			return 0;
-		if (c->opt.pages.unit == UINT32_MAX)
-			return err_set(err, EINVAL,
-				       "pages and lines cannot be counted in one recording");
+		if (way == SEVERAL)
+			return err_set(
+				err, EINVAL,
+				"pages and lines, by function or not, cannot be counted in one "
+				"recording");
+		c->opt.pages.unit = way & SPEC_PAGES_LINES ? TRACE_LINE_SIZE : TRACE_PAGE_SIZE;
 		c->opt.pages.start_ns = c->start.mono_ns;
 		code = pages_open(&c->drain.pages, &c->opt.pages, c->seg.window.base, c->seg.fd,
 				  err);
 		c->server.pages = c->drain.pages;
 		return code;
 	}
-	if (unit_counted(c->opt.selection.probes))
+	if (way != NO_PAGES)
 		return err_set(err, EINVAL, "pages are counted on the lane bus only");
 	code = probe_set_check_board(c->opt.selection.probes, err);
 	if (!code)

@@ -86,9 +86,11 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 		s->kind = sp.s[0] == 't' ? SPEC_TRACE : SPEC_RESOURCE;
 		return 0;
 	}
-	if (span_is(sp, "pages") || span_is(sp, "lines")) {
+	if (span_is(sp, "pages") || span_is(sp, "lines") || span_is(sp, "pages:function") ||
+	    span_is(sp, "lines:function")) {
 		s->kind = SPEC_PAGES;
-		s->word = sp.s[0] == 'l';
+		s->word = (sp.s[0] == 'l' ? SPEC_PAGES_LINES : 0) |
+			  (sp.n > 5 ? SPEC_PAGES_BY_FUNCTION : 0);
 		return 0;
 	}
 	if (starts_with(sp, "count:"))

@@ -46,6 +46,7 @@ enum spec_place {
 	SPEC_USDT     /* sdt_PROVIDER:NAME */
 };
 
+enum spec_pages { SPEC_PAGES_LINES = 1, SPEC_PAGES_BY_FUNCTION = 2 };
 enum spec_kind { SPEC_TRACE, SPEC_RESOURCE, SPEC_COUNT, SPEC_STORE, SPEC_PAGES };
 
 enum spec_payload {
@@ -101,7 +102,7 @@ struct probe_spec {
 	char *provider, *marker; /* USDT; the marker may be a glob */
 
 	uint8_t kind;  /* enum spec_kind */
-	uint16_t word; /* COUNT: the counter; STORE: the chip word; PAGES: 1: lines of 64 bytes */
+	uint16_t word; /* COUNT: the counter; STORE: the chip word; PAGES: enum spec_pages, or-ed */
 	uint64_t data; /* STORE */
 	uint8_t payload;
 	uint64_t value;

@@ -5,6 +5,7 @@
  *   U unit nodes is_test unsure check        check: of all bytes after this line; older traces have none
  *   M pid start end name offset uid          older traces have no uid
  *   P uid address reads writes tid node      "-": not known; older traces have neither
+ *   F uid address reads writes function          of the P, those of a function
  *   L ns                                     a look
  *   S look uid address reads writes          what happened since the look before it
  *   H uid address node
@@ -44,6 +45,17 @@ static void put_page(table_text *t, const struct trace_page *p)
 	put_field(t, 10, p->writes);
 	put_field(t, 10, p->tid);
 	put_node(t, p->node);
+	table_put_char(t, '\n');
+}
+
+static void put_function(table_text *t, const struct trace_page_function *f)
+{
+	table_put_char(t, 'F');
+	put_field(t, 10, f->uid);
+	put_field(t, 16, f->address);
+	put_field(t, 10, f->reads);
+	put_field(t, 10, f->writes);
+	put_field(t, 10, f->function);
 	table_put_char(t, '\n');
 }
 
@@ -121,6 +133,8 @@ static void put_rest(table_text *t, const struct trace_pages *p)
 		put_mapping(t, &p->maps.v[i]);
 	for (size_t i = 0; i < p->v.n; i++)
 		put_page(t, &p->v.v[i]);
+	for (size_t i = 0; i < p->functions.n; i++)
+		put_function(t, &p->functions.v[i]);
 	for (size_t i = 0; i < p->looks.n; i++) {
 		table_put_char(t, 'L');
 		put_field(t, 10, p->looks.v[i]);
@@ -226,6 +240,16 @@ static void take_page(struct trace_pages *out, char **f)
 		*vec_push(&out->v) = p;
 }
 
+static void take_function(struct trace_pages *out, char **f)
+{
+	struct trace_page_function p;
+
+	if (take_u32(f[1], &p.uid) && table_number(f[2], 16, UINT64_MAX, &p.address) &&
+	    table_number(f[3], 10, UINT64_MAX, &p.reads) &&
+	    table_number(f[4], 10, UINT64_MAX, &p.writes) && take_u32(f[5], &p.function))
+		*vec_push(&out->functions) = p;
+}
+
 static void take_mapping(struct trace_pages *out, char **f)
 {
 	struct trace_mapping m = {0};
@@ -285,6 +309,9 @@ static void take_line(struct trace_pages *out, char **f)
 		break;
 	case 'P':
 		take_page(out, f);
+		break;
+	case 'F':
+		take_function(out, f);
 		break;
 	case 'M':
 		take_mapping(out, f);
@@ -400,6 +427,7 @@ void trace_pages_free(struct trace_pages *p)
 	vec_free(&p->maps);
 	vec_free(&p->places);
 	vec_free(&p->v);
+	vec_free(&p->functions);
 	vec_free(&p->looks);
 	vec_free(&p->steps);
 	vec_free(&p->homes);

@@ -29,6 +29,14 @@ struct trace_page {
 	int32_t node; /* or TRACE_NODE_UNKNOWN */
 };
 
+/* What one function did to one page, in all threads of a process. */
+struct trace_page_function {
+	uint32_t uid;
+	uint32_t function; /* its number in the trace */
+	uint64_t address;
+	uint64_t reads, writes;
+};
+
 /* What all threads of a process did to a page between two looks. */
 struct trace_page_step {
 	uint32_t look; /* which ended it, counted from 0 */
@@ -71,6 +79,8 @@ struct trace_place {
 
 struct trace_pages {
 	VEC(struct trace_page) v; /* by process, address, thread and node */
+	VEC(struct trace_page_function)
+	functions; /* by process, address and function; none: not counted by function */
 	VEC(struct trace_mapping) maps;
 	VEC(struct trace_place) places; /* of what was read: where to look for an address */
 	uint32_t unit;                  /* bytes */

@@ -28,7 +28,7 @@ enum { OWN_FAILURE = 125 };
 
 static struct opt_list functions, libraries;
 static struct pages_options pages;
-static int width = -1;
+static int width = -1, by = -1;
 static const char *output, *every, *migrate, *from;
 static const char *kept; /* the trace that -o names */
 static bool quiet, lines;
@@ -52,6 +52,8 @@ static const struct opt options[] = {
 	{'n', "limit", OPT_UINT, &pages.limit, "N",
 	 "Show only the N hottest pages and ranges. Default: 20; with --json all.", 1, 0},
 	{0, "lines", OPT_FLAG, &lines, NULL, "Count lines of 64 bytes, not pages.", 0, 0},
+	{0, "by", OPT_CHOICE, &by, "function",
+	 "Show which functions touch each page, too, and how often.", 0, 0},
 	{0, "every", OPT_STR, &every, "T",
 	 "Show how much was touched in each step of so long a time, from 1ms on, like 100ms.", 0,
 	 0},
@@ -97,8 +99,9 @@ static void add_probes(struct opt_list *specs)
 
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t k = 0; k < f->n; k++)
-			*vec_push(specs) = xasprintf("%s:%s%%accesses %s", l->v[i], f->v[k],
-						     lines ? "lines" : "pages");
+			*vec_push(specs) =
+				xasprintf("%s:%s%%accesses %s%s", l->v[i], f->v[k],
+					  lines ? "lines" : "pages", by < 0 ? "" : ":function");
 }
 
 /* ---- the report ---- */
@@ -149,6 +152,12 @@ static int report(const char *dir)
 	say_notes(t, &counted);
 	pages.steps |= from && counted.looks.n && !pages.json;
 	pages.migrate |= from && counted.moves.n;
+	if (pages.functions && counted.v.n && !counted.functions.n) {
+		fputs("kron: --by: nothing was counted by function there; kron pages --by function -o DIR "
+		      "keeps that\n",
+		      stderr);
+		pages.functions = false;
+	}
 	if (pages.width && counted.unit != TRACE_PAGE_SIZE)
 		fputs("kron: --width: refcnt(5) has counters of pages, not of lines\n", stderr);
 	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_new()};
@@ -275,10 +284,14 @@ static const char *take_options(void)
 	if (every && pages.json && (pages.limit || pages.sharing || width >= 0))
 		return "--json with --every has all pages of each step: -n, --sharing and --width are of the "
 		       "other reports; -o DIR/ keeps the counts for several";
+	if (by >= 0 && every && pages.json)
+		return "--every --json prints steps, and they are not counted by function: leave one of "
+		       "them or --by out";
 	if (pages.width && lines)
 		return "--width: refcnt(5) has counters of pages, not of lines";
 	pages.steps = every;
 	pages.migrate = migrate;
+	pages.functions = by >= 0;
 	return NULL;
 }
 

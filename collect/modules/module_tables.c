@@ -9,6 +9,7 @@
 #include <kron/segment.h>
 
 #include "inject/bind/bind.h"
+#include "inject/plan/action_pages.h"
 #include "trace/jumps.h"
 
 #define LAST_FUNCTION (KRON_EVENT_JUMPS / 2)
@@ -155,12 +156,25 @@ static int write_function(struct modules *ms, const struct module *m, uint32_t i
 	return code;
 }
 
+/* Its references to pages are known as its own. */
+static bool is_counted(const struct plan *plan, const struct plan_function *f)
+{
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *p = &plan->probes[f->first_probe + i];
+
+		if (p->kind == PROBE_PLACE && plan->actions[p->action].kind == ACTION_PAGES &&
+		    plan->actions[p->action].value & PAGES_BY_FUNCTION)
+			return true;
+	}
+	return false;
+}
+
 static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
 {
 	int code = 0;
 
 	for (uint32_t i = 0; i < m->full->nfunctions && !code; i++)
-		if (m->selected[i])
+		if (m->selected[i] || is_counted(m->full, &m->full->functions[i]))
 			code = write_function(ms, m, id, i);
 	return code;
 }

@@ -4,6 +4,7 @@
  *
  *   pages.c   counts that are added up, questions of librefcnt, mappings
  *   looks.c   what is new in chunks since the last look; nodes; migration
+ *   functions.c   by function
  */
 #ifndef COLLECT_PAGES_IMPL_H
 #define COLLECT_PAGES_IMPL_H
@@ -38,8 +39,9 @@ struct pages {
 	bool watch_is_full; /* of `lock` */
 	struct trace_pages out;
 	size_t merged; /* of out.v, at the beginning: sorted, each page of a thread once */
+	size_t functions_merged; /* likewise of out.functions */
 	pthread_mutex_t
-		held; /* of out.v, and of chunks that are taken: drain and control threads */
+		held; /* of out.v, out.functions, and of chunks that are taken: drain and control threads */
 	pthread_mutex_t lock;  /* of out.maps, tickets and watch: server and drain threads */
 	VEC(uint32_t) tickets; /* of out.maps: whose they are while they have no uid */
 
@@ -55,6 +57,10 @@ size_t pages_add_up(struct trace_page *v, size_t n);
 /* Mappings that were noted by this ticket are this process's. */
 void pages_name_owner(struct pages *p, uint32_t ticket, uint32_t uid);
 void pages_add(struct pages *p, const struct trace_page *page);
+/* What a record has that is new, if it is a function's. */
+void pages_add_function(struct pages *p, const struct kron_chunk *c, uint32_t i,
+			const struct trace_page *page);
+void pages_merge_functions(struct pages *p);
 /* NULL: nothing of it is. */
 const struct pages_seen *pages_seen_at(const struct pages *p, uint32_t chunk,
 				       const struct kron_chunk *c);

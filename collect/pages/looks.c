@@ -113,6 +113,8 @@ void pages_look_chunk(struct pages *p, const struct kron_chunk *c, const struct 
 		if (now != before)
 			p->out.unsure += page.reads + page.writes;
 		take_new(p, o, page, now);
+		page.uid = o->uid;
+		pages_add_function(p, c, i, &page);
 	}
 	note_life(p, o);
 	pages_name_owner(p, o->ticket, o->uid);
@@ -124,9 +126,13 @@ void pages_take(struct pages *p, const struct kron_chunk *c, const struct pages_
 	int node = seen ? seen->node : node_at_first(p, c);
 	struct trace_page page;
 
-	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++)
-		if (pages_read_new(seen, c, i, &page))
-			take_new(p, o, page, node);
+	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++) {
+		if (!pages_read_new(seen, c, i, &page))
+			continue;
+		take_new(p, o, page, node);
+		page.uid = o->uid;
+		pages_add_function(p, c, i, &page);
+	}
 	drop_seen(p, o->chunk);
 	pages_name_owner(p, o->ticket, o->uid);
 	if (p->setup.on_taken)

@@ -393,6 +393,7 @@ int pages_write(struct pages *p, const char *dir)
 {
 	drop_unknown_maps(p);
 	merge(p);
+	pages_merge_functions(p);
 	pages_look_end(p);
 	return trace_pages_write(dir, &p->out);
 }

@@ -353,7 +353,7 @@ struct kron_page {
 	uint32_t
 		next; /* the thread's own: another record of its, as a number of records from the pool's
 			* start; whoever reads it bounds it */
-	uint32_t reserved;
+	uint32_t function; /* 0; by function: its number and 1 */
 };
 _Static_assert(sizeof(struct kron_page) == 32, "two of them in a cache line");
 #define KRON_PAGES_IN_CHUNK (KRON_CHUNK_SIZE / 32u - 1u)
@@ -376,6 +376,15 @@ struct kron_watch {
 /* A thread's table of pages (wire.h): 8 bytes an entry, by the page number's low bits. */
 #define KRON_PAGE_TABLE_ENTRIES 4096u
 #define KRON_PAGE_TABLE_SIZE (8u * KRON_PAGE_TABLE_ENTRIES)
+/*
+ * By function it has more of them, for there are more records, and an entry's number depends on the function, too:
+ * the page number is xor-ed with this.
+ */
+#define KRON_FUNCTION_TABLE_BITS 15u
+#define KRON_FUNCTION_TABLE_ENTRIES (1u << KRON_FUNCTION_TABLE_BITS)
+#define KRON_FUNCTION_TABLE_SIZE (8u * KRON_FUNCTION_TABLE_ENTRIES)
+#define KRON_PAGE_SALT(function) \
+	((uint32_t)(function)*0x9e3779b1u >> (32 - KRON_FUNCTION_TABLE_BITS))
 
 /* ---- process table ----
  *

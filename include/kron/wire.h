@@ -321,7 +321,7 @@ struct kron_result {
  * Page counters: the word after that one, %fs:counts + 8, holds the address of the calling thread's
  * table of pages, KRON_PAGE_TABLE_SIZE bytes that are wiped in a forked child; a thread without any
  * has one that is all zero.  An entry is a record's address (struct kron_page) less KRON_NO_PAGE_ADDR,
- * so zero leads to the record of no page.
+ * so zero leads to the record of no page.  By function a table has KRON_FUNCTION_TABLE_SIZE bytes.
  */
 #define KRON_BLOCK_ID 72u    /* in a file from `kron patch`: which plan the block is of */
 #define KRON_BLOCK_ID_LEN 8u /* else int3 */
@@ -377,6 +377,8 @@ struct kron_memory {
 #define KRON_ACTION_PAGES 0x80000000u
 #define KRON_ACTION_REPEATED 0x40000000u
 #define KRON_ACTION_LINES 0x20000000u /* of 64 bytes, not pages */
+/* By function: struct kron_page's number of it stands in the upper half of %rax. */
+#define KRON_ACTION_BY_FUNCTION 0x10000000u
 #define KRON_ACTION_REFERENCES(size, reads, writes) \
 	(KRON_ACTION_PAGES | (uint32_t)(size) | (uint32_t)(reads) << 16 | (uint32_t)(writes) << 20)
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */

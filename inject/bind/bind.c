@@ -348,21 +348,16 @@ static bool place_event(struct placing *pl, uint32_t off, const struct plan_prob
 }
 
 /* An entry that is not bound has its function's own first instruction. */
-static bool place_site(struct placing *pl, uint32_t off, const struct plan_fixup *f)
+static uint64_t way_into(const struct placing *pl, uint64_t site, uint64_t stub_off)
 {
-	const struct binding *b = pl->b;
-	uint32_t site = (uint32_t)(f->value >> 16);
-	uint64_t to = pl->stub_at[site] ? b->block + pl->stub_at[site] + (f->value & 0xffff)
-					: b->bias + b->plan->sites[site].vaddr;
-
-	return put_rel32(pl, off, f->addend, to);
+	return pl->stub_at[site] ? pl->b->block + pl->stub_at[site] + stub_off
+				 : pl->b->bias + pl->b->plan->sites[site].vaddr;
 }
 
 static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fixup *f)
 {
 	const struct binding *b = pl->b;
 	uint32_t off = stub + f->off;
-	uint64_t target;
 
 	switch ((enum fixup_kind)f->kind) {
 	case FIXUP_PROBE:
@@ -378,11 +373,10 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 		put32(at(pl, off), (uint32_t)((b->bias + f->value) >> 32));
 		return true;
 	case FIXUP_SITE_REL32:
-		return place_site(pl, off, f);
+		return put_rel32(pl, off, f->addend,
+				 way_into(pl, f->value >> 16, f->value & 0xffff));
 	case FIXUP_CHAIN_REL32:
-		target = pl->stub_at[f->value] ? b->block + pl->stub_at[f->value]
-					       : b->bias + b->plan->sites[f->value].vaddr;
-		return put_rel32(pl, off, f->addend, target);
+		return put_rel32(pl, off, f->addend, way_into(pl, f->value, 0));
 	case FIXUP_PLACE:
 		return place_action(pl, stub, f);
 	case FIXUP_EVENT:
@@ -390,7 +384,10 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 	case FIXUP_BLOCK_REL32:
 		return put_rel32(pl, off, f->addend, b->block + f->value);
 	case FIXUP_PAGES:
-		action_pages_fill(at(pl, off), b->counts);
+		action_pages_fill(at(pl, off), b->counts, action_pages_function(b->event_base, f));
+		return true;
+	case FIXUP_FUNCTION:
+		put32(at(pl, off), action_pages_function(b->event_base, f));
 		return true;
 	case FIXUP_COUNT:
 		break;

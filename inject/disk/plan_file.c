@@ -367,7 +367,13 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 	case FIXUP_EVENT:
 		return is_place(p, f->value) ? 4 : 0;
 	case FIXUP_PAGES:
+		if (f->value)
+			return f->value > p->nfunctions || f->off < ACTION_PAGES_SALT_LEN
+				       ? 0
+				       : ACTION_PAGES_FUNCTION_LEN;
 		return ACTION_PAGES_FIXUP_LEN;
+	case FIXUP_FUNCTION:
+		return f->value && f->value <= p->nfunctions ? 4 : 0;
 	case FIXUP_BLOCK_REL32:
 		return f->value < KRON_BLOCK_HEAD ? 4 : 0;
 	case FIXUP_SITE_REL32:

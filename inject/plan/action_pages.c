@@ -296,9 +296,14 @@ static unsigned shift_of(const struct pages_group *g)
 	return g->lines ? KRON_LINE_SHIFT : KRON_PAGE_SHIFT;
 }
 
-static uint32_t unit_of(const struct pages_group *g)
+/* What the slow part is told of all references of the group. */
+struct told {
+	uint32_t unit, function;
+};
+
+static struct told told_of(const struct pages_group *g)
 {
-	return g->lines ? KRON_ACTION_LINES : 0;
+	return (struct told){g->lines ? KRON_ACTION_LINES : 0, g->function};
 }
 
 /* From the first to the end of the last. */
@@ -340,15 +345,30 @@ static void put_adds(struct stub *s, unsigned b, const struct pages_group *g)
 	put_add(s, b, offsetof(struct kron_page, writes), writes);
 }
 
+/* The record at %b is this function's; to the slow part if it is not. */
+static void put_function_check(struct stub *s, unsigned b)
+{
+	/* cmpl $function,KRON_NO_PAGE_ADDR + function(%b), with a REX always */
+	stub_bytes(s, (uint8_t[]){(uint8_t)(0x40 | (b >= 8)), 0x81, (uint8_t)(0xb8 | (b & 7))}, 3);
+	stub_u32(s, KRON_NO_PAGE_ADDR + offsetof(struct kron_page, function));
+	stub_u32(s, 0);
+	PUT(s, "\x0f\x85\0\0\0\0"); /* jne slow */
+}
+
 /* The record of the page of what %a points to, to %b; to the slow part if it is not there. */
-static void put_lookup(struct stub *s, const struct work *w, unsigned shift, unsigned span)
+static void put_lookup(struct stub *s, const struct work *w, unsigned shift, unsigned span,
+		       uint32_t function)
 {
 	put_op32(s, 0x8b, w->b, w->a); /* mov %a,%b */
 	put_op32(s, 0xc1, 5, w->b);    /* shr $(shift - 3),%b */
 	stub_bytes(s, (uint8_t[]){(uint8_t)(shift - 3)}, 1);
 	put_op32(s, 0x81, 4, w->b); /* and $0x7ff8,%b */
-	stub_u32(s, KRON_PAGE_TABLE_SIZE - 8);
-	add_fixup(s, FIXUP_PAGES);
+	stub_u32(s, (function ? KRON_FUNCTION_TABLE_SIZE : KRON_PAGE_TABLE_SIZE) - 8);
+	if (function) {
+		put_op32(s, 0x81, 6, w->b); /* xor $salt,%b */
+		stub_u32(s, 0);
+	}
+	add_fixup(s, FIXUP_PAGES)->value = function;
 	PUT(s, "\x64");
 	put_op(s, 0x03, 0, w->b, RSP); /* add %fs:table,%b */
 	PUT(s, "\x25\0\0\0\0");
@@ -360,11 +380,15 @@ static void put_lookup(struct stub *s, const struct work *w, unsigned shift, uns
 	PUT(s, "\x0f\x87\0\0\0\0"); /* ja slow */
 }
 
-void action_pages_fill(uint8_t at[ACTION_PAGES_FIXUP_LEN], int64_t counts)
+void action_pages_fill(uint8_t *at, int64_t counts, uint32_t function)
 {
-	uint32_t disp = counts ? (uint32_t)(counts + 8) : 0;
+	uint32_t disp = counts ? (uint32_t)(counts + 8) : 0, salt = KRON_PAGE_SALT(function) << 3;
 
 	memcpy(at + 5, &disp, sizeof(disp));
+	if (function) {
+		memcpy(at - ACTION_PAGES_SALT_LEN, &salt, sizeof(salt));
+		memcpy(at + ACTION_PAGES_FUNCTION_LEN - 4, &function, sizeof(function));
+	}
 	if (counts)
 		return;
 	at[2] = at[10] = at[13] = 0x8d; /* lea: nothing is read */
@@ -374,10 +398,15 @@ void action_pages_fill(uint8_t at[ACTION_PAGES_FIXUP_LEN], int64_t counts)
 /* ---- the slow part ---- */
 
 static void put_references(struct stub *s, unsigned size, unsigned reads, unsigned writes,
-			   uint32_t more)
+			   struct told told)
 {
-	PUT(s, "\xb8"); /* mov $references,%eax */
-	stub_u32(s, KRON_ACTION_REFERENCES(size, reads, writes) | more);
+	if (told.function)
+		PUT(s, "\x48"); /* movabs $references,%rax */
+	PUT(s, "\xb8");         /* mov $references,%eax */
+	stub_u32(s, KRON_ACTION_REFERENCES(size, reads, writes) | told.unit |
+			    (told.function ? KRON_ACTION_BY_FUNCTION : 0));
+	if (told.function)
+		stub_fixup32(s, FIXUP_FUNCTION, 0, told.function);
 	PUT(s, "\xe8"); /* call block + KRON_BLOCK_ACTION */
 	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, KRON_BLOCK_ACTION);
 	PUT(s, "\x58"); /* pop %rax */
@@ -417,7 +446,7 @@ static void put_restores(struct stub *s, bool flags_are_dead)
 	put_back(s, flags_are_dead);
 }
 
-static void put_call(struct stub *s, const struct insn_access *a, uint32_t unit,
+static void put_call(struct stub *s, const struct insn_access *a, struct told told,
 		     bool flags_are_dead)
 {
 	put_saves(s);
@@ -425,7 +454,7 @@ static void put_call(struct stub *s, const struct insn_access *a, uint32_t unit,
 	put_segment(s, a->segment);
 	PUT(s, "\x50"); /* push %rax */
 	stub_shape(s, KRON_SHAPE_152);
-	put_references(s, a->size, a->reads, a->writes, unit);
+	put_references(s, a->size, a->reads, a->writes, told);
 	put_restores(s, flags_are_dead);
 }
 
@@ -433,7 +462,9 @@ static void put_call(struct stub *s, const struct insn_access *a, uint32_t unit,
 static void put_repeated(struct stub *s, const struct pages_group *g, bool flags_are_dead)
 {
 	unsigned reads = 0, writes = 0;
+	struct told told = told_of(g);
 
+	told.unit |= KRON_ACTION_REPEATED;
 	for (unsigned i = 0; i < g->n; i++) {
 		unsigned bit = g->v[i].base == RSI ? 1 : 2;
 
@@ -443,7 +474,7 @@ static void put_repeated(struct stub *s, const struct pages_group *g, bool flags
 	put_saves(s);
 	PUT(s, "\x54"); /* push %rsp */
 	stub_shape(s, KRON_SHAPE_152);
-	put_references(s, g->v[0].size, reads, writes, KRON_ACTION_REPEATED | unit_of(g));
+	put_references(s, g->v[0].size, reads, writes, told);
 	put_restores(s, flags_are_dead);
 }
 
@@ -452,7 +483,7 @@ static void put_repeated(struct stub *s, const struct pages_group *g, bool flags
 static void finish_place(struct stub *s, unsigned fixup, unsigned start, uint32_t probe,
 			 unsigned places)
 {
-	assert(s->len - start < 128);
+	assert(s->len - start <= UINT8_MAX);
 	action_room_put(&s->fixups[fixup], &(struct action_room){
 						   .probe = probe,
 						   .times = (uint16_t)places,
@@ -480,9 +511,14 @@ static void emit_group(struct stub *s, const struct pages_group *g, const struct
 		put_op(s, 0x03, 0, w->a, RSP);
 		PUT(s, "\x25\0\0\0\0");
 	}
-	put_lookup(s, w, shift_of(g), span);
+	put_lookup(s, w, shift_of(g), span, g->function);
 	slow->g = *g;
 	slow->jump = s->len - 4;
+	slow->other_jump = 0;
+	if (g->function) {
+		put_function_check(s, w->b);
+		slow->other_jump = s->len - 4;
+	}
 	put_adds(s, w->b, g);
 }
 
@@ -555,7 +591,7 @@ static void emit_slow_only(struct stub *s, const struct made_pages *made, struct
 	if (made->g.is_repeated)
 		put_repeated(s, &made->g, dead.flags);
 	else
-		put_call(s, &made->g.v[0], unit_of(&made->g), dead.flags);
+		put_call(s, &made->g.v[0], told_of(&made->g), dead.flags);
 	finish_place(s, fixup, start, made->probe, made->g.places);
 }
 
@@ -576,17 +612,26 @@ unsigned action_pages_emit(struct stub *s, const struct made_pages *made, unsign
 	return n;
 }
 
+/* The jump whose rel32 stands there leads to what comes next. */
+static void land(struct stub *s, uint32_t jump)
+{
+	uint32_t distance = s->len - (jump + 4);
+
+	memcpy(s->code + jump, &distance, sizeof(distance));
+}
+
 void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow)
 {
 	struct work w = {.nsaved = slow->nsaved};
-	uint32_t distance = s->len - (slow->jump + 4);
 
-	memcpy(s->code + slow->jump, &distance, sizeof(distance));
+	land(s, slow->jump);
+	if (slow->other_jump)
+		land(s, slow->other_jump);
 	memcpy(w.saved, slow->saved, sizeof(w.saved));
 	stub_shape(s, slow->nsaved ? KRON_SHAPE_128 + slow->nsaved : KRON_SHAPE_START);
 	restore(s, slow->saved, slow->nsaved, slow->saves_flags);
 	for (unsigned i = 0; i < slow->g.n; i++)
-		put_call(s, &slow->g.v[i], unit_of(&slow->g), !slow->saves_flags);
+		put_call(s, &slow->g.v[i], told_of(&slow->g), !slow->saves_flags);
 	if (slow->goes_on) {
 		save(s, &w);
 		if (slow->saves_flags)

@@ -16,9 +16,17 @@
  *   incq reads(%b), writes(%b)
  *   [restore]
  *
+ *   By function a record belongs to one page and one function, and the entry's number depends on both:
+ *
+ *   and  $0x3fff8,%b
+ *   xor  $salt,%b              in front of the fixup                                4 bytes
+ *   add  %fs:table,%b ... ja slow
+ *   cmpl $function,KRON_NO_PAGE_ADDR + 28(%b)                                       after it, 15 in all
+ *   jne  slow
+ *
  *   slow   [restore], and for each access:
  *          lea -128(%rsp),%rsp; push %rcx; push %rax; lea operand,%rax; push %rax;
- *          mov $references,%eax; call block + KRON_BLOCK_ACTION; pop; pop; pop; sub or lea
+ *          mov $references,%eax, by function movabs $references,%rax; call block + KRON_BLOCK_ACTION; pop; pop; pop; sub or lea
  *          jmp back
  *
  * The record is loaded by one instruction, and its address belongs to one page for good: a handler
@@ -32,6 +40,9 @@
 #include "inject/plan/stub.h"
 
 #define ACTION_PAGES_FIXUP_LEN 28u
+/* By function: how far it reaches in front of the fixup, and after it. */
+#define ACTION_PAGES_SALT_LEN 4u
+#define ACTION_PAGES_FUNCTION_LEN 43u
 
 /* Accesses by one base register, which are counted together. */
 #define PAGES_GROUP 8u
@@ -39,11 +50,13 @@ struct pages_group {
 	struct insn_access v[PAGES_GROUP]; /* as if all were made where the first one is */
 	unsigned n, places;                /* accesses; instructions */
 	bool is_repeated;
-	bool lines; /* are counted, not pages */
+	bool lines;        /* are counted, not pages */
+	uint32_t function; /* by function: 1 + its index in the plan; else 0 */
 };
 /* What struct place_action has as its value. */
 #define PAGES_CALL_TOO 1u /* the call after it, too */
 #define PAGES_LINES 2u
+#define PAGES_BY_FUNCTION 4u
 
 /* Where a group is counted (emit_pages.c). */
 struct made_pages {
@@ -61,6 +74,7 @@ struct pages_slow {
 	bool saves_flags;    /* in %ax */
 	bool goes_on;        /* another group follows, and wants them saved */
 	uint32_t jump, back; /* in the stub: the rel32 that leads here; where it goes on */
+	uint32_t other_jump; /* likewise; 0: there is none */
 };
 
 enum refusal action_pages_refusal(enum place_where where, const struct insn *in,
@@ -97,7 +111,14 @@ void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow);
 
 /* ---- binder ---- */
 
-/* counts: as in struct action_ground; 0: the slow part does all. */
-void action_pages_fill(uint8_t at[ACTION_PAGES_FIXUP_LEN], int64_t counts);
+/*
+ * counts: as in struct action_ground; 0: the slow part does all.  function: struct kron_page's, of this fixup;
+ * 0 where it is not by function.
+ */
+static inline uint32_t action_pages_function(uint32_t event_base, const struct plan_fixup *f)
+{
+	return f->value ? event_base + (uint32_t)f->value : 0;
+}
+void action_pages_fill(uint8_t *at, int64_t counts, uint32_t function);
 
 #endif

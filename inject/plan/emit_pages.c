@@ -157,7 +157,7 @@ static void take_access(struct grouping *g, uint32_t probe, const struct pages_g
 
 		if (a.base == RSP)
 			a.disp += g->moved[i];
-		if (!fits(to, &a))
+		if (to->function != one->function || !fits(to, &a))
 			continue;
 		to->v[to->n++] = a;
 		to->places += one->places;
@@ -198,6 +198,15 @@ static uint64_t value_of(const struct grouping *g, uint32_t probe)
 	return g->e->pl->actions[g->e->pl->probes.v[probe].action].value;
 }
 
+/* What the probe wants to know of all that it counts. */
+static void mark_group(const struct grouping *g, uint32_t probe, struct pages_group *out)
+{
+	uint64_t value = value_of(g, probe);
+
+	out->lines = value & PAGES_LINES;
+	out->function = value & PAGES_BY_FUNCTION ? 1 + g->e->pl->probes.v[probe].function : 0;
+}
+
 /* The call after it, which stays where it is. */
 static void take_call(struct grouping *g, const struct insn *in, uint32_t probe, int step)
 {
@@ -208,10 +217,10 @@ static void take_call(struct grouping *g, const struct insn *in, uint32_t probe,
 					 .size = 8,
 					 .disp = step - 8}},
 				  .n = 1,
-				  .places = 1,
-				  .lines = value_of(g, probe) & PAGES_LINES};
+				  .places = 1};
 	uint64_t before;
 
+	mark_group(g, probe, &one);
 	if (value_of(g, probe) & PAGES_CALL_TOO &&
 	    action_pages_call_before(g->e->pl->map, in->addr + in->len, &before) &&
 	    before == in->addr)
@@ -249,7 +258,7 @@ static void take_insn(struct grouping *g, const struct insn *in)
 	add_point(g, in, step, written);
 
 	for (unsigned i = 0; i < n; i++) {
-		v[i].lines = value_of(g, probe) & PAGES_LINES;
+		mark_group(g, probe, &v[i]);
 		take_access(g, probe, &v[i]);
 	}
 	if (probe != UINT32_MAX)

@@ -25,7 +25,7 @@
 #include "inject/plan/tactics.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 60u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 62u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -87,7 +87,9 @@ enum fixup_kind {
 	FIXUP_SITE_REL32,   /* rel32 into a stub of the same function: site << 16 | offset */
 	FIXUP_CHAIN_REL32,  /* control goes to a site of the module: to its stub if that is bound,
 			     * else to the module: value = site.  While the plan is made: a vaddr */
-	FIXUP_PAGES,        /* disp32 of a thread's table of pages: action_pages.h */
+	FIXUP_PAGES,        /* disp32 of a thread's table of pages: action_pages.h; by function:
+			     * value = 1 + index into functions, else 0 */
+	FIXUP_FUNCTION,     /* struct kron_page's number of a function: value likewise */
 	FIXUP_COUNT
 };
 struct plan_fixup {

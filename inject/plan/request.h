@@ -81,7 +81,7 @@ struct place_action {
 	uint8_t is_wide;     /* TRACE: its payload has 64 bits where the bus has room for them */
 	uint8_t nconditions; /* TRACE and RESOURCE */
 	/* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM, PAYLOAD_SP; PAGES: bits, PAGES_CALL_TOO and
-	 * PAGES_LINES of action_pages.h */
+	 * others of action_pages.h */
 	uint64_t value;
 	struct place_condition conditions[PLACE_CONDITIONS];
 	/* TRACE: 0: the payload itself is taken.  Else it is an address, and the value is in memory: at it +

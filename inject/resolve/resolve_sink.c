@@ -64,7 +64,8 @@ static uint64_t action_value(const struct probe_spec *s, uint64_t value)
 		return s->data;
 	if (s->kind == SPEC_PAGES)
 		return (s->place == SPEC_ACCESSES ? PAGES_CALL_TOO : 0) |
-		       (s->word ? PAGES_LINES : 0);
+		       (s->word & SPEC_PAGES_LINES ? PAGES_LINES : 0) |
+		       (s->word & SPEC_PAGES_BY_FUNCTION ? PAGES_BY_FUNCTION : 0);
 	return probe_spec_is_virtual(s) ? s->word : value;
 }
 

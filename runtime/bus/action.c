@@ -91,7 +91,7 @@ static void store_to_hardware(uint32_t word, uint64_t data, bool counts)
 		*(volatile uint32_t *)at = (uint32_t)data;
 }
 
-void kron_rt_action(uint32_t code, uint64_t data, uint64_t flags)
+void kron_rt_action(uint64_t code, uint64_t data, uint64_t flags)
 {
 	uint32_t word = code & 127;
 	bool counts = code & KRON_ACTION_COUNT;

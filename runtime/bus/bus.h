@@ -27,12 +27,12 @@ extern const uint8_t kron_rt_hardware_end[] __attribute__((visibility("hidden"))
 /* One more call of the function with this number (calls.c). */
 void rt_count_call(uint32_t number) __attribute__((visibility("hidden")));
 /* code: KRON_ACTION(); flags: the program's, of which DF is known. */
-void kron_rt_action(uint32_t code, uint64_t data, uint64_t flags)
+void kron_rt_action(uint64_t code, uint64_t data, uint64_t flags)
 	__attribute__((visibility("hidden")));
 
 /* ---- pages.c ---- */
 /* code: KRON_ACTION_REFERENCES(). */
-void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
+void rt_pages_count(uint64_t code, uint64_t data, uint64_t flags)
 	__attribute__((visibility("hidden")));
 
 #endif

@@ -10,8 +10,11 @@
  *   +------+
  *
  * The records lie in shared memory, so nothing is lost however the thread ends.  The table lies in memory
- * of the process's own: a forked child finds it empty.  The word after it is not wiped: a list of all
+ * of the process's own: a forked child finds it empty.  What stands in front of it is not wiped: a list of all
  * tables that are mapped, of those that a child has from its parent, too.
+ *
+ * By function a record belongs to one page and one function, and the table is larger.  A recording counts one
+ * way only, so no trampoline of the other kind comes to such records.
  *
  * A handler may come between any two instructions, and count.  A record's page is set before anybody
  * finds it, and stays; a record that drops out of its ring, since two put themselves into it at once,
@@ -33,7 +36,15 @@
 #define WAIT_SLICE_NS 5000000
 #define WAITS 200u
 #define FLAG_DIRECTION 0x400u
-_Static_assert(RT_ACTION_LINES == KRON_ACTION_LINES, "thunk_bus.S");
+_Static_assert(RT_ACTION_LINES == KRON_ACTION_LINES &&
+		       RT_ACTION_BY_FUNCTION == KRON_ACTION_BY_FUNCTION,
+	       "thunk_bus.S");
+
+/* What has a record: a page or line, by function one for each of them. */
+struct unit {
+	unsigned shift;
+	uint32_t function; /* struct kron_page */
+};
 
 /* ---- a record of its own for each page ---- */
 
@@ -111,11 +122,16 @@ static struct kron_page *take_record(struct rt_lane *lane)
 
 /* ---- the table ---- */
 
-#define TABLE_ROOM (KRON_PAGE_TABLE_SIZE + 4096u)
+/* In front of it, and not wiped. */
+struct head {
+	uint64_t next; /* table: wire.h; 0: there is none */
+	uint64_t size; /* of this one */
+};
+#define HEAD_ROOM 4096u
 
-static uint64_t *after_table(uint64_t table)
+static struct head *head_of(uint64_t table)
 {
-	return (uint64_t *)(table + KRON_PAGE_TABLE_SIZE);
+	return (struct head *)(table - HEAD_ROOM);
 }
 
 static void enlist_table(uint64_t table)
@@ -123,59 +139,68 @@ static void enlist_table(uint64_t table)
 	uint64_t first = __atomic_load_n(&kron_rt.page_tables, __ATOMIC_RELAXED);
 
 	do
-		*after_table(table) = first;
+		head_of(table)->next = first;
 	while (!__atomic_compare_exchange_n(&kron_rt.page_tables, &first, table, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-static int64_t *take_table(struct rt_lane *lane)
+static int64_t *take_table(struct rt_lane *lane, uint64_t size)
 {
+	const uint64_t room = HEAD_ROOM + size;
 	int64_t *none = NULL;
 	long at;
 
 	if (kron_rt.quiet)
 		return NULL;
-	at = sys_mmap((void *)(RT_PAGES_HINT + (uint64_t)(lane - kron_rt.lanes) * TABLE_ROOM),
-		      TABLE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = sys_mmap((void *)(RT_PAGES_HINT + (uint64_t)(lane - kron_rt.lanes) * room), room,
+		      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return NULL;
-	if (sys_madvise((void *)at, KRON_PAGE_TABLE_SIZE, MADV_WIPEONFORK) ||
+	at += HEAD_ROOM;
+	head_of((uint64_t)at)->size = size;
+	if (sys_madvise((void *)at, size, MADV_WIPEONFORK) ||
 	    !__atomic_compare_exchange_n(&lane->pages, &none, (int64_t *)at, false,
 					 __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-		sys_munmap((void *)at, TABLE_ROOM);
+		sys_munmap(head_of((uint64_t)at), room);
 	else
 		enlist_table((uint64_t)at);
 	return __atomic_load_n(&lane->pages, __ATOMIC_RELAXED);
 }
 
+void rt_pages_clear(int64_t *table)
+{
+	mini_zero(table, head_of((uint64_t)table)->size);
+}
+
 void rt_pages_leave(void)
 {
 	for (uint64_t next, at = kron_rt.page_tables; at; at = next) {
-		next = *after_table(at);
-		sys_munmap((void *)at, TABLE_ROOM);
+		next = head_of(at)->next;
+		sys_munmap(head_of(at), HEAD_ROOM + head_of(at)->size);
 	}
 	kron_rt.page_tables = 0;
 }
 
-static struct rt_lane *find_lane(void)
+static struct rt_lane *find_lane(bool by_function)
 {
+	const uint64_t size = by_function ? KRON_FUNCTION_TABLE_SIZE : KRON_PAGE_TABLE_SIZE;
 	struct rt_lane *lane;
 
 	if (rt_lane_is_mute() || rt_proc_is_refused())
 		return NULL;
 	lane = rt_lane_find();
-	if (!lane || (!lane->pages && !take_table(lane)))
+	if (!lane || (!lane->pages && !take_table(lane, size)))
 		return NULL;
 	rt_thread_set_pages(lane->pages);
 	return lane;
 }
 
-static struct kron_page *look_in_ring(struct kron_page *first, uint64_t page)
+static struct kron_page *look_in_ring(struct kron_page *first, uint64_t page, uint32_t function)
 {
 	struct kron_page *p = first;
 
 	for (uint32_t i = 0; p && i < RING_MAX; i++) {
-		if (p->page == page)
+		if (p->page == page && p->function == function)
 			return p;
 		p = record_at(__atomic_load_n(&p->next, __ATOMIC_RELAXED));
 		if (p == first)
@@ -202,19 +227,22 @@ static bool is_watched(uint64_t page)
  * A record of one address lies in the ring of the next entry: a trampoline that comes there has an address of
  * another line, and takes the record for none of its own.
  */
-static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsigned shift,
+static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, struct unit u,
 				     bool is_address)
 {
-	int64_t *entry = &lane->pages[((page >> shift) + is_address) % KRON_PAGE_TABLE_ENTRIES];
+	uint64_t at = ((page >> u.shift) + is_address) ^ KRON_PAGE_SALT(u.function);
+	uint64_t entries = u.function ? KRON_FUNCTION_TABLE_ENTRIES : KRON_PAGE_TABLE_ENTRIES;
+	int64_t *entry = &lane->pages[at % entries];
 	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
 	struct kron_page *first = there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
-	struct kron_page *p = look_in_ring(first, page);
+	struct kron_page *p = look_in_ring(first, page, u.function);
 
 	if (!p) {
 		p = take_record(lane);
 		if (!p)
 			return NULL;
 		p->next = first ? first->next : number_of(p);
+		p->function = u.function;
 		__atomic_store_n(&p->page, page, __ATOMIC_RELEASE);
 		if (first)
 			__atomic_store_n(&first->next, number_of(p), __ATOMIC_RELEASE);
@@ -226,10 +254,10 @@ static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsign
 /* ---- counting ---- */
 
 /* One instruction each: whole for a handler on this thread. */
-static void add(struct rt_lane *lane, uint64_t page, unsigned shift, bool is_address,
-		uint64_t reads, uint64_t writes)
+static void add(struct rt_lane *lane, uint64_t page, struct unit u, bool is_address, uint64_t reads,
+		uint64_t writes)
 {
-	struct kron_page *p = lane ? find_record(lane, page, shift, is_address) : NULL;
+	struct kron_page *p = lane ? find_record(lane, page, u, is_address) : NULL;
 
 	if (!p) {
 		rt_proc_count_lost(reads + writes);
@@ -239,15 +267,16 @@ static void add(struct rt_lane *lane, uint64_t page, unsigned shift, bool is_add
 	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
 }
 
-static void count(struct rt_lane *lane, uint64_t page, unsigned shift, uint64_t reads,
+static void count(struct rt_lane *lane, uint64_t page, struct unit u, uint64_t reads,
 		  uint64_t writes)
 {
-	add(lane, page, shift, false, reads, writes);
+	add(lane, page, u, false, reads, writes);
 }
 
-static unsigned shift_of(uint32_t code)
+static struct unit unit_of(uint64_t code)
 {
-	return code & KRON_ACTION_LINES ? KRON_LINE_SHIFT : KRON_PAGE_SHIFT;
+	return (struct unit){code & KRON_ACTION_LINES ? KRON_LINE_SHIFT : KRON_PAGE_SHIFT,
+			     code & KRON_ACTION_BY_FUNCTION ? (uint32_t)(code >> 32) : 0};
 }
 
 static uint64_t page_of(uint64_t addr, unsigned shift)
@@ -256,29 +285,29 @@ static uint64_t page_of(uint64_t addr, unsigned shift)
 }
 
 /* Two pages at most, but so many lines as it takes. */
-static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, unsigned shift,
+static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, struct unit u,
 		      uint64_t reads, uint64_t writes)
 {
-	const uint64_t last = page_of(at + size - 1, shift);
-	uint64_t page = page_of(at, shift);
+	const uint64_t last = page_of(at + size - 1, u.shift);
+	uint64_t page = page_of(at, u.shift);
 
 	if (watch()->by_address) {
 		const bool is_address = is_watched(page);
 
-		add(lane, is_address ? at : page, shift, is_address, reads, writes);
+		add(lane, is_address ? at : page, u, is_address, reads, writes);
 		return;
 	}
-	count(lane, page, shift, reads, writes);
+	count(lane, page, u, reads, writes);
 	while (page != last) {
-		page += 1u << shift;
-		count(lane, page, shift, reads, writes);
+		page += 1u << u.shift;
+		count(lane, page, u, reads, writes);
 	}
 }
 
 /* Elements of a string instruction. */
 struct run {
 	uint32_t size;
-	unsigned shift;
+	struct unit u;
 	bool down;
 };
 
@@ -286,7 +315,7 @@ struct run {
 static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, const struct run *r,
 		      bool reads, bool writes)
 {
-	const uint64_t unit = 1u << r->shift;
+	const uint64_t unit = 1u << r->u.shift;
 	const uint32_t size = r->size;
 
 	while (n) {
@@ -298,11 +327,11 @@ static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, const struc
 			whole = (unit - offset) / size;
 		if (whole > n)
 			whole = n;
-		if (whole && !is_watched(page_of(at, r->shift))) {
-			count(lane, page_of(at, r->shift), r->shift, reads ? whole : 0,
+		if (whole && !is_watched(page_of(at, r->u.shift))) {
+			count(lane, page_of(at, r->u.shift), r->u, reads ? whole : 0,
 			      writes ? whole : 0);
 		} else {
-			count_one(lane, at, size, r->shift, reads, writes);
+			count_one(lane, at, size, r->u, reads, writes);
 			whole = 1;
 		}
 		at += r->down ? -(whole * size) : whole * size;
@@ -314,12 +343,12 @@ static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, const struc
  * A string instruction with a rep prefix.  Its counts are in registers: `data` is two words above the
  * thunk's return address, and what the thunk saved lies below that one (thunk_bus.S).
  */
-static void count_repeated(struct rt_lane *lane, uint32_t code, uint64_t data, uint64_t flags)
+static void count_repeated(struct rt_lane *lane, uint64_t code, uint64_t data, uint64_t flags)
 {
 	const uint64_t *saved = (const uint64_t *)data - 2; /* below it rcx, rdx, rdi, rsi */
 	uint64_t n = saved[-1], rdi = saved[-3], rsi = saved[-4];
 	uint32_t reads = code >> 16 & 15, writes = code >> 20 & 15;
-	const struct run r = {code & 0xfff, shift_of(code), flags & FLAG_DIRECTION};
+	const struct run r = {code & 0xfff, unit_of(code), flags & FLAG_DIRECTION};
 
 	if ((reads | writes) & 1)
 		count_run(lane, rsi, n, &r, reads & 1, writes & 1);
@@ -327,16 +356,16 @@ static void count_repeated(struct rt_lane *lane, uint32_t code, uint64_t data, u
 		count_run(lane, rdi, n, &r, reads & 2, writes & 2);
 }
 
-void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
+void rt_pages_count(uint64_t code, uint64_t data, uint64_t flags)
 {
 	struct rt_lane *lane;
 
 	rt_busy_begin();
-	lane = find_lane();
+	lane = find_lane(code & KRON_ACTION_BY_FUNCTION);
 	if (code & KRON_ACTION_REPEATED)
 		count_repeated(lane, code, data, flags);
 	else
-		count_one(lane, data, code & 0xfff, shift_of(code), code >> 16 & 15,
+		count_one(lane, data, code & 0xfff, unit_of(code), code >> 16 & 15,
 			  code >> 20 & 15);
 	rt_busy_end();
 }

@@ -157,7 +157,7 @@ kron_rt_hardware_end:
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi
-	mov	%eax, %edi
+	mov	%rax, %rdi
 	mov	40(%rsp), %rsi
 	SAVE_FLAGS
 #ifndef RT_STATIC
@@ -171,9 +171,12 @@ kron_rt_hardware_end:
 	mov	kron_rt_words@gottpoff(%rip), %rdx
 	mov	%rsi, %rcx
 	shr	$9, %rcx
+	test	$RT_ACTION_BY_FUNCTION, %edi
+	jnz	.Lby_function
 	and	$RT_PAGE_TABLE_MASK, %ecx
 	add	%fs:8(%rdx), %rcx
 	mov	(%rcx), %rcx
+.Lrecord:
 	mov	%rsi, %rax
 	xor	RT_NO_PAGE(%rcx), %rax
 	movzwl	%di, %edx
@@ -189,6 +192,20 @@ kron_rt_hardware_end:
 	add	%rax, RT_NO_PAGE + 8(%rcx)
 	add	%rdx, RT_NO_PAGE + 16(%rcx)
 	jmp	.Lcounted
+.Lby_function:				/* KRON_PAGE_SALT() */
+	mov	%rdi, %rax
+	shr	$32, %rax
+	imul	$RT_PAGE_SALT, %eax, %eax
+	shr	$RT_PAGE_SALT_SHIFT, %eax
+	shl	$3, %eax
+	xor	%eax, %ecx
+	and	$RT_FUNCTION_TABLE_MASK, %ecx
+	add	%fs:8(%rdx), %rcx
+	mov	(%rcx), %rcx
+	mov	%rdi, %rax
+	shr	$32, %rax
+	cmp	%eax, RT_NO_PAGE + 28(%rcx)
+	je	.Lrecord
 .Lin_c:
 #endif
 	pushfq					/* for DF; as deep as SAVE_FLAGS has touched */

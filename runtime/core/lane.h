@@ -64,8 +64,12 @@
 /* Page counters: wire.h, segment.h. */
 #define RT_ACTION_REPEATED 0x40000000
 #define RT_ACTION_LINES 0x20000000
+#define RT_ACTION_BY_FUNCTION 0x10000000
 #define RT_NO_PAGE 0x6d210000
 #define RT_PAGE_TABLE_MASK 0x7ff8
+#define RT_FUNCTION_TABLE_MASK 0x3fff8
+#define RT_PAGE_SALT 0x9e3779b1
+#define RT_PAGE_SALT_SHIFT 17
 
 /* enum kron_hook */
 #define RT_HOOK_SYSTEM_CALL 20
@@ -126,7 +130,10 @@ _Static_assert(RT_HARDWARE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD
 	       "thunk_bus.S");
 _Static_assert(RT_NO_PAGE == KRON_NO_PAGE_ADDR && RT_PAGE_TABLE_MASK == KRON_PAGE_TABLE_SIZE - 8 &&
 		       __builtin_offsetof(struct kron_page, reads) == 8 &&
-		       __builtin_offsetof(struct kron_page, writes) == 16,
+		       __builtin_offsetof(struct kron_page, writes) == 16 &&
+		       __builtin_offsetof(struct kron_page, function) == 28 &&
+		       RT_FUNCTION_TABLE_MASK == KRON_FUNCTION_TABLE_SIZE - 8 &&
+		       KRON_PAGE_SALT(1) == RT_PAGE_SALT >> RT_PAGE_SALT_SHIFT,
 	       "thunk_bus.S");
 _Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
 _Static_assert(RT_WIDE_SLOTS == KRON_WIDE_SLOTS, "thunk.S");

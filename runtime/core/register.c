@@ -140,7 +140,7 @@ static struct rt_lane *lane_register(struct rt_lane *lane, uint32_t tid)
 	lane->work = 0;
 	lane->taken = lane->leaving = 0;
 	if (lane->pages) /* they lead to records of the thread before */
-		mini_zero(lane->pages, KRON_PAGE_TABLE_SIZE);
+		rt_pages_clear(lane->pages);
 	lane->page_free = 0;
 	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
 	rt_tid_registered(tid);

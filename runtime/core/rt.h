@@ -332,6 +332,8 @@ uint32_t rt_begin(const struct rt_answer *a, struct kron_result *res)
 	__attribute__((visibility("hidden")));
 /* Unmaps the segment and the lanes; device: the window, too. */
 void rt_unmap_all(bool device) __attribute__((visibility("hidden")));
+/* pages.c: a thread's table becomes another's. */
+void rt_pages_clear(int64_t *table) __attribute__((visibility("hidden")));
 /* pages.c: unmaps the tables of all threads, which stand still. */
 void rt_pages_leave(void) __attribute__((visibility("hidden")));
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */

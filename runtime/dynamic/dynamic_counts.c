@@ -14,7 +14,7 @@
 #include "runtime/dynamic/dynamic.h"
 
 static uint64_t *no_counts[KRON_CALLS_WORD + KRON_CALLS_PARTS]; /* never written */
-static int64_t no_pages[KRON_PAGE_TABLE_ENTRIES];               /* likewise */
+static int64_t no_pages[KRON_FUNCTION_TABLE_ENTRIES];           /* likewise */
 RT_THREAD struct kron_rt_words kron_rt_words = {no_counts, no_pages};
 _Static_assert(__builtin_offsetof(struct kron_rt_words, pages) == 8, "wire.h, thunk_bus.S");
 

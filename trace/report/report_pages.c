@@ -171,7 +171,7 @@ static void take_pages(struct report *rep)
 		rep->many |= last && last->pid != r.pid;
 		*vec_push(&rep->pages) = r;
 		add(&rep->sum, &r);
-		if (last && last->pid == r.pid && last->mapping == r.mapping &&
+		if (last && last->uid == r.uid && last->mapping == r.mapping &&
 		    last->end == r.start)
 			add(last, &r);
 		else
@@ -241,10 +241,10 @@ static uint64_t mirror_of(const struct report *rep, uint64_t references)
 
 enum table { TABLE_MAPPINGS, TABLE_RANGES, TABLE_PAGES };
 
-static void put_ratio(FILE *f, const struct range *r)
+void report_pages_ratio(FILE *f, uint64_t reads, uint64_t writes)
 {
-	if (r->writes)
-		fprintf(f, " %8.2f", (double)r->reads / (double)r->writes);
+	if (writes)
+		fprintf(f, " %8.2f", (double)reads / (double)writes);
 	else
 		fprintf(f, " %8s", "-");
 }
@@ -277,7 +277,7 @@ static void put_range(const struct report *rep, FILE *f, const struct range *r, 
 	const char *module = table == TABLE_MAPPINGS ? NULL : module_before(rep, r);
 
 	report_pages_reads_writes(f, r->reads, r->writes);
-	put_ratio(f, r);
+	report_pages_ratio(f, r->reads, r->writes);
 	fprintf(f, " %6.2f%%", all ? 100.0 * (double)(r->reads + r->writes) / (double)all : 0.0);
 	if (rep->o->width && table == TABLE_PAGES)
 		fprintf(f, " %7" PRIu64 " %10" PRIu64, counter_of(rep, r->reads + r->writes),
@@ -344,6 +344,8 @@ static void put_table(const struct report *rep, FILE *f, const struct range *v, 
 		put_range(rep, f, &v[i], table);
 		if (rep->o->sharing)
 			put_threads(rep, f, &v[i]);
+		if (rep->o->functions)
+			report_pages_row_functions(rep, f, &v[i], table == TABLE_MAPPINGS);
 	}
 	if (shown < n)
 		fprintf(f, "and %zu more (-n)\n", n - shown);
@@ -369,6 +371,8 @@ static void put_text(const struct report *rep, FILE *f)
 	bool is_lines = rep->p->unit == TRACE_LINE_SIZE;
 
 	put_head(rep, f);
+	if (rep->o->functions)
+		report_pages_functions(rep, f);
 	if (rep->o->sharing) {
 		fprintf(f, "\n%s that several threads write\n", is_lines ? "Lines" : "Pages");
 	} else {
@@ -450,6 +454,8 @@ static void put_json_row(const struct report *rep, struct json *j, const struct 
 		put_json_node(j, "home", trace_pages_home(rep->p, r->uid, r->start));
 	if (rep->o->sharing)
 		put_json_threads(rep, j, r);
+	if (rep->o->functions)
+		report_pages_json_functions(rep, j, r);
 	json_close(j, '}');
 }
 
@@ -458,7 +464,7 @@ static void put_json_page(const struct report *rep, struct json *j, const struct
 {
 	struct node_use use;
 
-	if (rep->p->nodes <= 1 || rep->o->sharing) {
+	if (rep->p->nodes <= 1 || rep->o->sharing || rep->o->functions) {
 		put_json_row(rep, j, r, rep->p->nodes <= 1 ? 0 : TRACE_NODE_UNKNOWN, r->reads,
 			     r->writes);
 		return;

@@ -33,6 +33,7 @@ struct pages_options {
 	bool sharing;   /* only what several threads write, with each thread's share */
 	bool steps;     /* working set over time */
 	bool migrate;   /* what was moved */
+	bool functions; /* and which of them touch it */
 	unsigned width; /* bits of a counter of refcnt(5)'s; 0: none are shown */
 	uint64_t limit; /* pages, and ranges; 0: all in JSON, 20 in text */
 	struct report_symbols symbols;

@@ -4,6 +4,7 @@
  *
  *   report_pages.c        sums, names, tables, JSON of pages
  *   report_pages_steps.c  what was touched between two looks
+ *   report_pages_functions.c  which functions touch what
  *   report_pages_nodes.c  who uses what from where, and what follows
  */
 #ifndef REPORT_PAGES_IMPL_H
@@ -37,6 +38,14 @@ struct report {
 const char *report_pages_units(const struct report *rep);
 uint32_t report_pages_pid(const struct report *rep, uint32_t uid);
 void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes);
+void report_pages_ratio(FILE *f, uint64_t reads, uint64_t writes);
+
+/* A table of all functions; who touched what a row shows, in lines below it; the same of a page. */
+void report_pages_functions(const struct report *rep, FILE *f);
+void report_pages_row_functions(const struct report *rep, FILE *f, const struct range *r,
+				bool is_mapping);
+void report_pages_json_functions(const struct report *rep, struct json *j,
+				 const struct range *page);
 
 void report_pages_steps(const struct report *rep, FILE *f);
 void report_pages_steps_json(const struct report *rep, struct json *j);

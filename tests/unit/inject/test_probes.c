@@ -118,6 +118,7 @@ static const struct {
 	{"main%branches", "branches fn=main"},
 	{"*%loads count:3", "loads fn** ungated count:3"},
 	{"*:*%accesses pages", "accesses obj** fn** ungated pages"},
+	{"*:*%accesses lines:function", "accesses obj** fn** ungated pages"},
 	{"main n=$arg1:s16", "entry fn=main n:s16=arg:1"},
 	{"main%stores $addr:x32", "stores fn=main addr:x32=addr:0"},
 	{"main%stores resource $addr", "stores fn=main resource addr=addr:0"},
