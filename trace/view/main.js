@@ -89,7 +89,7 @@ function leftOut() {
 
 // ---- tabs ----
 
-const pictures = [timeline, flame, usage, ...data.counters.length ? [counters] : [], ...data.memory.length ? [memory] : [], histogram, causality, viewer, about];
+const pictures = [timeline, flame, usage, ...data.counters.length ? [counters] : [], ...data.memory.length ? [memory] : [], histogram, causality, ...data.matrix.length ? [matrix] : [], viewer, about];
 const sections = new Map();
 let current = null;
 
@@ -98,6 +98,7 @@ const EMPTY_WORDS = {
 	flame: "No call was recorded: the trace has no entries of functions.",
 	usage: "There is no sample in this trace, so nobody was seen on any CPU.",
 	counters: "No interval of kron monitor lies in this piece of the trace.",
+	matrix: "No message lies in this piece of the trace.",
 	memory: "No reference to memory was counted in this piece of the trace.",
 	histograms: "No call ended in this trace and no interval.info was given, so there is no interval to count.",
 	samples: "There is no sample in this trace.",

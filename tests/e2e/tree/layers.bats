@@ -56,7 +56,7 @@ said_once() {
 	echo "trace/attic: check-layers has no row for it" >>want
 	# a library that one file knows
 	echo '#include <sqlite3.h>' >>trace/writer.c
-	echo "trace/writer.c: only trace/export/export_sqlite.c trace/export/export_sqlite_intervals.c trace/export/export_sqlite_intervals.h trace/export/export_sqlite_messages.c trace/export/export_sqlite_messages.h trace/export/export_sqlite_pages.c trace/export/export_sqlite_pages.h may include <sqlite3>" >>want
+	echo "trace/writer.c: only trace/export/sqlite/export_sqlite.c trace/export/sqlite/export_sqlite_intervals.c trace/export/sqlite/export_sqlite_intervals.h trace/export/sqlite/export_sqlite_messages.c trace/export/sqlite/export_sqlite_messages.h trace/export/sqlite/export_sqlite_pages.c trace/export/sqlite/export_sqlite_pages.h may include <sqlite3>" >>want
 	# the trace knows no ELF
 	echo '#include <elf.h>' >>trace/reader.c
 	echo "trace/ builds without any ELF library" >>want

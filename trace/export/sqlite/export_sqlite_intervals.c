@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* export_sqlite_intervals.c - see export_sqlite_intervals.h. */
-#include "trace/export/export_sqlite_intervals.h"
+#include "trace/export/sqlite/export_sqlite_intervals.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* export_sqlite_pages.c - see export_sqlite_pages.h. */
-#include "trace/export/export_sqlite_pages.h"
+#include "trace/export/sqlite/export_sqlite_pages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* export_sqlite_messages.c - see export_sqlite_messages.h. */
-#include "trace/export/export_sqlite_messages.h"
+#include "trace/export/sqlite/export_sqlite_messages.h"
 
 #include "base/vec.h"
 #include "trace/messages/mpi.h"
