@@ -77,10 +77,10 @@ def end_of(k):
 
 
 def get(url, **headers):
-    """The status, the headers, the bytes."""
+    """The status, the headers, the bytes; none of a stream, which has no end."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=LIMIT) as r:
-            return r.status, r.headers, r.read()
+            return r.status, r.headers, r.read() if r.headers["Content-Length"] else b""
     except urllib.error.HTTPError as e:
         with e:
             return e.code, e.headers, e.read()
