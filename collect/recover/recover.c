@@ -267,7 +267,7 @@ static void find_last_sample(struct before *b, const struct segment *seg)
 		const struct kron_chunk *c = segment_chunk(seg, i);
 		struct chunk_count n;
 
-		if (!c->seq)
+		if (!c->seq || KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_PAGES)
 			continue;
 		chunk_count(c, &n);
 		if (n.nbytes)
@@ -307,7 +307,9 @@ static void write_end(struct journal *j, const struct before *b, const struct re
 		      const struct board *board, bool is_core)
 {
 	const double hz = is_core && b->hz ? b->hz : rate_by_now(b, board);
-	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
+	/* without a sample a millisecond later: of a shorter time no rate of the counter can be told */
+	uint64_t end_tsc =
+		b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + (uint64_t)(hz / 1e3);
 	uint64_t end_ns;
 
 	end_ns = b->start.mono_ns + number_u64((double)(end_tsc - b->start.tsc) / hz * 1e9);

@@ -236,6 +236,23 @@ def damaged():
     tap.need("whole has no counts of pages" in r.stderr, r.stderr)
 
 
+def killed():
+    """a recorder that is killed: its counts are lost, which is said, and its trace is not hundreds of hours long"""
+    build()
+    with subprocess.Popen([tap.KRON, "pages", "-q", "--every", "10ms", "-L", "program", "-o", "t/", "--", "./program", "phases", "1000"],
+                          stderr=subprocess.DEVNULL) as p:
+        time.sleep(1)
+        p.kill()
+    r = kron("pages", "--from", "t", status=125)
+    tap.need("t is not complete" in r.stderr and "t has no counts of pages" in r.stderr, r.stderr)
+    kron("recover", "t")
+    r = kron("pages", "--from", "t", status=125)
+    tap.need("t has no counts of pages" in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+    with open("t/session") as f:
+        ends = dict(line.rstrip("\n").split("=", 1) for line in f)
+    tap.need(0 <= int(ends["end_tsc"]) - int(ends["start_tsc"]) < 60 * int(ends["tsc_hz"]), ends)
+
+
 def many_mappings():
     """60000 mappings, two pages in each: what is found of each page is right, and does not take minutes"""
     build()
@@ -296,6 +313,7 @@ with tap.Suite("page_reports") as s:
     s.case("what kron record has counted", from_record)
     s.case("counts that are kept", kept)
     s.case("counts that are damaged", damaged)
+    s.case("a recorder that is killed", killed)
     s.case("many mappings", many_mappings)
     s.case("counts for which there was no room", no_room)
     s.case("options", options)
