@@ -22,7 +22,7 @@ struct message {
 };
 /* All messages from one process to another. */
 struct pair {
-	uint32_t def, from, to; /* uids */
+	uint32_t def, from, to;          /* uids */
 	uint64_t count, bytes, sum, max; /* ticks */
 };
 struct view_intervals {
@@ -77,11 +77,12 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	r->max = time > r->max ? time : r->max;
 	loghist_add(&r->lengths, time);
 	if (x->info.defs.v[def].class == 4)
-		note_message(x, &(struct message){.sent = (uint64_t)i->begin,
-						  .received = (uint64_t)(i->begin + i->ticks),
-						  .def = (uint32_t)def,
-						  .from = i->source,
-						  .to = i->end_source},
+		note_message(x,
+			     &(struct message){.sent = (uint64_t)i->begin,
+					       .received = (uint64_t)(i->begin + i->ticks),
+					       .def = (uint32_t)def,
+					       .from = i->source,
+					       .to = i->end_source},
 			     0);
 }
 
@@ -92,11 +93,12 @@ static void on_message(void *arg, const struct mpi_message *m)
 	const uint64_t last = m->received > m->sent ? m->received : m->sent;
 
 	if (m->received && m->sent <= x->v->to && last >= x->v->from)
-		note_message(x, &(struct message){.sent = m->sent,
-						  .received = m->received,
-						  .def = (uint32_t)x->info.defs.n,
-						  .from = m->from,
-						  .to = m->to},
+		note_message(x,
+			     &(struct message){.sent = m->sent,
+					       .received = m->received,
+					       .def = (uint32_t)x->info.defs.n,
+					       .from = m->from,
+					       .to = m->to},
 			     m->bytes == UINT64_MAX ? 0 : m->bytes);
 }
 
@@ -201,13 +203,13 @@ static void put_process_name(struct view_intervals *x, uint32_t uid)
 	const struct trace_proc *p = trace_proc_of(x->v->t, uid);
 	const int32_t rank = p && x->ranks ? x->ranks[p - x->v->t->procs] : MPI_NO_RANK;
 	char pid[TRACE_PID_TEXT];
-	char *name = rank == MPI_NO_RANK
-			     ? xasprintf("%s %s",
-					 p ? trace_pid_text(x->v->t, p, pid, sizeof(pid)) : "?",
-					 p ? text_base(p->exe) : "?")
-			     : xasprintf("rank %d, %s %s", rank,
-					 trace_pid_text(x->v->t, p, pid, sizeof(pid)),
-					 text_base(p->exe));
+	char *name =
+		rank == MPI_NO_RANK
+			? xasprintf("%s %s", p ? trace_pid_text(x->v->t, p, pid, sizeof(pid)) : "?",
+				    p ? text_base(p->exe) : "?")
+			: xasprintf("rank %d, %s %s", rank,
+				    trace_pid_text(x->v->t, p, pid, sizeof(pid)),
+				    text_base(p->exe));
 
 	view_put_name(&x->v->j, name);
 	xfree(name);
@@ -221,14 +223,10 @@ static void put_matrix(struct view_intervals *x)
 
 	json_key(j, "matrix");
 	json_open(j, '[');
-	vec_for (&x->pairs, p) {
-		const uint64_t v[] = {p->def,
-				      index_of(&uids, p->from),
-				      index_of(&uids, p->to),
-				      p->count,
-				      p->bytes,
-				      trace_ns(x->v->t, p->sum),
-				      trace_ns(x->v->t, p->max)};
+	vec_for(&x->pairs, p) {
+		const uint64_t v[] = {
+			p->def,   index_of(&uids, p->from),  index_of(&uids, p->to),   p->count,
+			p->bytes, trace_ns(x->v->t, p->sum), trace_ns(x->v->t, p->max)};
 
 		json_open(j, '[');
 		for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++)
