@@ -223,6 +223,25 @@ static bool is_watched(uint64_t page)
 	return false;
 }
 
+static int64_t *entry_of(int64_t *table, uint64_t page, struct unit u, bool is_address)
+{
+	uint64_t at = ((page >> u.shift) + is_address) ^ KRON_PAGE_SALT(u.function);
+
+	return &table[at % (u.function ? KRON_FUNCTION_TABLE_ENTRIES : KRON_PAGE_TABLE_ENTRIES)];
+}
+
+static struct kron_page *first_of(const int64_t *entry)
+{
+	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
+
+	return there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
+}
+
+static void put_first(int64_t *entry, const struct kron_page *p)
+{
+	__atomic_store_n(entry, (int64_t)((uint64_t)p - KRON_NO_PAGE_ADDR), __ATOMIC_RELEASE);
+}
+
 /*
  * A record of one address lies in the ring of the next entry: a trampoline that comes there has an address of
  * another line, and takes the record for none of its own.
@@ -230,11 +249,8 @@ static bool is_watched(uint64_t page)
 static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, struct unit u,
 				     bool is_address)
 {
-	uint64_t at = ((page >> u.shift) + is_address) ^ KRON_PAGE_SALT(u.function);
-	uint64_t entries = u.function ? KRON_FUNCTION_TABLE_ENTRIES : KRON_PAGE_TABLE_ENTRIES;
-	int64_t *entry = &lane->pages[at % entries];
-	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
-	struct kron_page *first = there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
+	int64_t *entry = entry_of(lane->pages, page, u, is_address);
+	struct kron_page *first = first_of(entry);
 	struct kron_page *p = look_in_ring(first, page, u.function);
 
 	if (!p) {
@@ -247,24 +263,28 @@ static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, struct
 		if (first)
 			__atomic_store_n(&first->next, number_of(p), __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(entry, (int64_t)((uint64_t)p - KRON_NO_PAGE_ADDR), __ATOMIC_RELEASE);
+	put_first(entry, p);
 	return p;
 }
 
 /* ---- counting ---- */
 
 /* One instruction each: whole for a handler on this thread. */
+static void add_to(struct kron_page *p, uint64_t reads, uint64_t writes)
+{
+	__asm__ volatile("addq %1, %0" : "+m"(p->reads) : "r"(reads) : "cc");
+	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
+}
+
 static void add(struct rt_lane *lane, uint64_t page, struct unit u, bool is_address, uint64_t reads,
 		uint64_t writes)
 {
 	struct kron_page *p = lane ? find_record(lane, page, u, is_address) : NULL;
 
-	if (!p) {
+	if (p)
+		add_to(p, reads, writes);
+	else
 		rt_proc_count_lost(reads + writes);
-		return;
-	}
-	__asm__ volatile("addq %1, %0" : "+m"(p->reads) : "r"(reads) : "cc");
-	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
 }
 
 static void count(struct rt_lane *lane, uint64_t page, struct unit u, uint64_t reads,
@@ -356,11 +376,38 @@ static void count_repeated(struct rt_lane *lane, uint64_t code, uint64_t data, u
 		count_run(lane, rdi, n, &r, reads & 2, writes & 2);
 }
 
+/*
+ * By function records are many, and those of an entry are used by turns.  Who has one in the thread's table needs no
+ * more than the trampoline does, and no system call to find its lane.
+ */
+static bool count_known(uint64_t code, uint64_t at)
+{
+	const struct unit u = unit_of(code);
+	const uint64_t page = page_of(at, u.shift), last = at + (code & 0xfff) - 1;
+	int64_t *table = u.function ? rt_thread_pages() : NULL, *entry;
+	struct kron_page *first, *p;
+
+	if (!table || page_of(last, u.shift) != page || watch()->by_address)
+		return false;
+	entry = entry_of(table, page, u, false);
+	first = first_of(entry);
+	p = first ? look_in_ring(first, page, u.function) : NULL;
+	if (!p)
+		return false;
+	put_first(entry, p);
+	add_to(p, code >> 16 & 15, code >> 20 & 15);
+	return true;
+}
+
 void rt_pages_count(uint64_t code, uint64_t data, uint64_t flags)
 {
 	struct rt_lane *lane;
 
 	rt_busy_begin();
+	if (!(code & KRON_ACTION_REPEATED) && count_known(code, data)) {
+		rt_busy_end();
+		return;
+	}
 	lane = find_lane(code & KRON_ACTION_BY_FUNCTION);
 	if (code & KRON_ACTION_REPEATED)
 		count_repeated(lane, code, data, flags);

@@ -85,3 +85,8 @@ void rt_thread_set_pages(int64_t *table)
 	if (!rt_is_strange())
 		kron_rt_words.pages = table;
 }
+
+int64_t *rt_thread_pages(void)
+{
+	return rt_is_strange() ? NULL : kron_rt_words.pages;
+}

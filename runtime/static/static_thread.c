@@ -395,3 +395,8 @@ void rt_thread_set_pages(int64_t *table)
 {
 	(void)table;
 }
+
+int64_t *rt_thread_pages(void)
+{
+	return NULL;
+}
