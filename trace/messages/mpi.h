@@ -14,9 +14,9 @@
  * doubt, and not matched.
  *
  * Communicators of a trace are told apart by their number (which processes of one agree on) and by the process that
- * is rank 0 of it.  Two that are so called one after the other are taken for one.
+ * is rank 0 of it, and by how often these have been made anew (mpi_comms.c).
  *
- * Allocates; reads all samples of the trace once.
+ * Allocates; reads all samples of the trace twice.
  */
 #ifndef TRACE_MESSAGES_MPI_H
 #define TRACE_MESSAGES_MPI_H

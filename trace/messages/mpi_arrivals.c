@@ -109,11 +109,6 @@ void mpi_arrivals_take(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
 	if (at == x->lines.n)
 		*vec_push(&x->lines) = (struct mpi_line){.next = FIRST_NUMBER};
 	l = &x->lines.v[at];
-	if (l->life != x->boxes.v[box].life) {
-		l->early.n = 0;
-		l->next = FIRST_NUMBER;
-		l->life = x->boxes.v[box].life;
-	}
 	if (now.number != l->next) {
 		*vec_push(&l->early) = now;
 		return;
@@ -122,14 +117,6 @@ void mpi_arrivals_take(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
 		l->next++;
 		match(x, &x->boxes.v[box], &now);
 	} while (take_early(l, &now));
-}
-
-void mpi_arrivals_begin(struct mpi_arrivals *x, uint32_t process, uint32_t comm)
-{
-	const uint32_t box = box_of(x, process, comm);
-
-	x->boxes.v[box].life++;
-	x->boxes.v[box].posted.n = x->boxes.v[box].unexpected.n = 0;
 }
 
 void mpi_arrivals_free(struct mpi_arrivals *x)

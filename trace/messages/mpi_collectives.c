@@ -72,7 +72,7 @@ void mpi_collectives_take(struct mpi_collectives *x, const struct mpi_comm *comm
 			  const struct mpi_call *c)
 {
 	const uint64_t turn = turn_of(x, comm, process);
-	const uint32_t at = index_of(&x->turns, (uint64_t)comm->number << 44 | turn);
+	const uint32_t at = index_of(&x->turns, (uint64_t)comm->number << 32 | (uint32_t)turn);
 	struct mpi_collective *k;
 
 	if (at == x->v.n)

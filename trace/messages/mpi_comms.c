@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* mpi_comms.c - which communicator a process means by a handle. */
+/*
+ * mpi_comms.c - which communicator a process means by a handle.
+ *
+ * The library uses the number of a communicator again once it is freed, for other processes, too:
+ *
+ *   number 3, rank 0 is process A    1st life: A B    2nd life: A C    3rd life: A B
+ *
+ * A process joins the first life of its number and its rank 0 that has its size and nobody of its rank, after the one that
+ * it joined last. So clocks that disagree do no harm.
+ */
 #include "trace/messages/mpi_impl.h"
 
-enum { FLAG_INTER = 1 }; /* OMPI_COMM_INTER */
+enum { FLAG_INTER = 1 };       /* OMPI_COMM_INTER */
+enum { MOST_RANKS = 1 << 24 }; /* what more says is no size */
 
 static uint32_t process_of(const struct mpi_comms *x, const struct mpi_call *c)
 {
@@ -23,10 +33,47 @@ static bool makes_sense(const struct mpi_call *c)
 {
 	const unsigned need = MPI_HAS_COMM | MPI_HAS_ID | MPI_HAS_MEMBERS | MPI_HAS_FIRST;
 
-	return (c->has & need) == need && c->size > 0 && c->id[1] < (uint32_t)c->size;
+	return (c->has & need) == need && c->size > 0 && c->size <= MOST_RANKS &&
+	       c->id[1] < (uint32_t)c->size;
 }
 
-void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
+static bool has_room(const struct mpi_comms *x, const struct mpi_life *l, const struct mpi_call *c)
+{
+	return l->size == c->size && l->left &&
+	       index_find(&x->taken, (uint64_t)l->number << 32 | c->id[1]) == INDEX_NONE;
+}
+
+/* The process joins one. */
+static uint32_t join(struct mpi_comms *x, const struct mpi_call *c)
+{
+	const uint32_t name =
+		index_of(&x->names, (uint64_t)index_of(&x->firsts, c->first) << 32 | c->id[0]);
+	const uint32_t at = index_of(&x->joined_of, (uint64_t)process_of(x, c) << 32 | name);
+	struct mpi_lives *lives;
+	struct mpi_life *l;
+	size_t i;
+
+	if (name == x->lives.n)
+		(void)vec_push(&x->lives);
+	if (at == x->joined.n)
+		*vec_push(&x->joined) = 0;
+	lives = &x->lives.v[name];
+	while (lives->full < lives->n && !lives->v[lives->full].left)
+		lives->full++;
+	i = x->joined.v[at] > lives->full ? x->joined.v[at] : lives->full;
+	while (i < lives->n && !has_room(x, &lives->v[i], c))
+		i++;
+	if (i == lives->n)
+		*vec_push(lives) = (struct mpi_life){
+			.number = x->n++, .size = c->size, .left = (uint32_t)c->size};
+	l = &lives->v[i];
+	l->left--;
+	index_of(&x->taken, (uint64_t)l->number << 32 | c->id[1]);
+	x->joined.v[at] = (uint32_t)i + 1;
+	return l->number;
+}
+
+const struct mpi_comm *mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
 {
 	const uint32_t process = process_of(x, c);
 	const uint32_t handle = index_of(&x->handles[0], c->comm);
@@ -37,11 +84,13 @@ void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
 	if (at == x->v.n)
 		(void)vec_push(&x->v);
 	x->v.v[at] = (struct mpi_comm){0};
-	if (!makes_sense(c))
-		return;
+	if (!makes_sense(c)) {
+		if (c->has & MPI_HAS_ID)
+			mpi_comms_forget(x, process, c->id[0]);
+		return NULL;
+	}
 	x->v.v[at] = (struct mpi_comm){
-		.number = index_of(&x->numbers,
-				   (uint64_t)index_of(&x->firsts, c->first) << 32 | c->id[0]),
+		.number = join(x, c),
 		.rank = (int32_t)c->id[1],
 		.size = c->size,
 		.is_inter = c->id[2] & FLAG_INTER,
@@ -53,6 +102,7 @@ void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *c)
 	i = index_of_process(x->t, process);
 	if (!c->id[0] && i < x->t->nprocs)
 		x->world[i] = (int32_t)c->id[1];
+	return &x->v.v[at];
 }
 
 const struct mpi_comm *mpi_comm_of(const struct mpi_comms *x, const struct mpi_call *c)
@@ -84,7 +134,13 @@ uint32_t mpi_comm_by_id(const struct mpi_comms *x, uint32_t process, uint32_t id
 void mpi_comms_free(struct mpi_comms *x)
 {
 	index_free(&x->firsts);
-	index_free(&x->numbers);
+	index_free(&x->names);
+	index_free(&x->joined_of);
+	index_free(&x->taken);
+	vec_for(&x->lives, l)
+		vec_free(l);
+	vec_free(&x->lives);
+	vec_free(&x->joined);
 	index_free(&x->handles[0]);
 	index_free(&x->handles[1]);
 	vec_free(&x->v);

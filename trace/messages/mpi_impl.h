@@ -21,17 +21,32 @@ struct mpi_comm {        /* as one process knows it */
 	int32_t rank, size;
 	bool is_inter;
 };
+struct mpi_life {        /* of a communicator's number, until the library uses it again */
+	uint32_t number; /* the trace's */
+	int32_t size;
+	uint32_t left; /* ranks that have not been seen to join */
+};
+struct mpi_lives {
+	struct mpi_life *v;
+	size_t n, cap;
+	size_t full; /* all before have all their ranks */
+};
 struct mpi_comms {
 	const struct trace *t;
-	struct index firsts,
-		numbers; /* processes that are rank 0; with the library's number: the trace's */
-	struct index handles[2]; /* handle; with the process */
-	VEC(struct mpi_comm) v;  /* by index of the second */
-	struct index ids;        /* process and the library's number */
-	VEC(uint32_t) by_id;     /* by index of that: the trace's */
-	int32_t *world;          /* by index of the process: its rank there */
+	struct index firsts, names;  /* processes that are rank 0; with the library's number */
+	VEC(struct mpi_lives) lives; /* by index of the second */
+	struct index joined_of;      /* process and name */
+	VEC(uint32_t) joined;        /* by index of that: lives up to the one that it joined last */
+	struct index taken;          /* the trace's number and rank */
+	uint32_t n;                  /* the trace's numbers */
+	struct index handles[2];     /* handle; with the process */
+	VEC(struct mpi_comm) v;      /* by index of the second */
+	struct index ids;            /* process and the library's number */
+	VEC(uint32_t) by_id;         /* by index of that: the trace's */
+	int32_t *world;              /* by index of the process: its rank there */
 };
-void mpi_comms_take(struct mpi_comms *x, const struct mpi_call *made);
+/* NULL: it does not look like one. Until the next one is taken. */
+const struct mpi_comm *mpi_comms_take(struct mpi_comms *x, const struct mpi_call *made);
 /* NULL: it was not seen to be made. Until the next one is taken. */
 const struct mpi_comm *mpi_comm_of(const struct mpi_comms *x, const struct mpi_call *c);
 void mpi_comms_forget(struct mpi_comms *x, uint32_t process, uint32_t id);
@@ -48,10 +63,8 @@ struct mpi_posted {        /* a receive */
 struct mpi_box { /* of a process and a communicator */
 	VEC(struct mpi_posted) posted;
 	VEC(struct mpi_arrival) unexpected;
-	uint32_t life; /* how often the communicator was made */
 };
-struct mpi_line {      /* of a sender to a box: its messages come in the order of their numbers */
-	uint32_t life; /* of its box */
+struct mpi_line { /* of a sender to a box: its messages come in the order of their numbers */
 	uint16_t next;
 	VEC(struct mpi_arrival) early;
 };
@@ -75,8 +88,6 @@ void mpi_arrivals_post(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
 bool mpi_arrivals_cancel(struct mpi_arrivals *x, uint32_t process, uint32_t comm, uint32_t half);
 void mpi_arrivals_take(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
 		       const struct mpi_arrival *a);
-/* A communicator has been made: numbers begin anew. */
-void mpi_arrivals_begin(struct mpi_arrivals *x, uint32_t process, uint32_t comm);
 void mpi_arrivals_free(struct mpi_arrivals *x);
 
 /* ---- mpi_collectives.c ---- */

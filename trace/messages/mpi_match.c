@@ -545,14 +545,12 @@ static void make_comm(struct match *m, const struct mpi_call *c)
 	uint32_t comm;
 	size_t left = 0;
 
-	mpi_comms_take(&m->comms, c);
-	comm = c->has & MPI_HAS_ID ? mpi_comm_by_id(&m->comms, process, c->id[0]) : INDEX_NONE;
-	if (comm == INDEX_NONE)
+	if (!made)
 		return;
 	if (m->sink->member)
-		m->sink->member(m->sink->arg, comm, (int32_t)c->id[1], c->size, c->lane);
-	mpi_arrivals_begin(&m->arrivals, process, comm);
+		m->sink->member(m->sink->arg, comm, made->rank, made->size, c->lane);
 	for (size_t i = 0; i < m->arrivals.homeless.n; i++) {
+	const struct mpi_comm *made = mpi_comms_take(&m->comms, c);
 		const struct mpi_arrival a = m->arrivals.homeless.v[i];
 
 		if (m->t->lanes[a.lane].proc_uid == process && a.comm == c->id[0])
@@ -560,6 +558,7 @@ static void make_comm(struct match *m, const struct mpi_call *c)
 		else
 			m->arrivals.homeless.v[left++] = a;
 	}
+	comm = made->number;
 	m->arrivals.homeless.n = left;
 }
 
