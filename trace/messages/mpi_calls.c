@@ -5,6 +5,8 @@
  *   MPI_Send comm=0x55..  MPI_to rank=1  MPI_tag tag=7  MPI_count n=10  MPI_type_size bytes=8  ...  MPI_Send_end
  *
  * A call within another one, which Open MPI's Fortran and file interfaces make, is there before the outer one ends.
+ * MPI_Sendrecv_replace of nothing, or with MPI_PROC_NULL, is such a one: it calls MPI_Sendrecv with all that it has got
+ * itself, which is not taken for another one.
  */
 #include "trace/messages/mpi_calls.h"
 
@@ -36,19 +38,21 @@ static const struct kind {
 	{"MPI_Irecv", MPI_RECEIVES | MPI_REQUESTS},
 	{"MPI_Recv_init", MPI_RECEIVES | MPI_REQUESTS | MPI_PERSISTS},
 	{"MPI_Sendrecv", MPI_SENDS | MPI_RECEIVES},
-	{"MPI_Sendrecv_replace", MPI_SENDS | MPI_RECEIVES},
+	{"MPI_Sendrecv_replace", MPI_SENDS | MPI_RECEIVES | MPI_PASSES},
+	{"MPI_Mprobe", MPI_PROBES},
+	{"MPI_Improbe", MPI_PROBES},
 	{"MPI_Mrecv", MPI_PROBED},
 	{"MPI_Imrecv", MPI_PROBED},
 	{"MPI_Start", MPI_STARTS},
 	{"MPI_Startall", MPI_STARTS},
 	{"MPI_Wait", MPI_WAITS},
 	{"MPI_Waitall", MPI_WAITS},
-	{"MPI_Waitany", MPI_TESTS},
-	{"MPI_Waitsome", MPI_TESTS},
+	{"MPI_Waitany", MPI_TESTS | MPI_PICKS},
+	{"MPI_Waitsome", MPI_TESTS | MPI_PICKS},
 	{"MPI_Test", MPI_TESTS},
 	{"MPI_Testall", MPI_TESTS},
-	{"MPI_Testany", MPI_TESTS},
-	{"MPI_Testsome", MPI_TESTS},
+	{"MPI_Testany", MPI_TESTS | MPI_PICKS},
+	{"MPI_Testsome", MPI_TESTS | MPI_PICKS},
 	{"MPI_Request_free", MPI_FREES},
 	{"MPI_Cancel", MPI_CANCELS},
 	{"MPI_Barrier", MPI_COLLECTS},
@@ -180,9 +184,22 @@ static void give_out(struct mpi_calls *x, struct open_calls *o)
 	vec_free(&c->requests);
 }
 
+/* Does the innermost call make this one, and so nothing itself? */
+static bool passes(struct open_calls *o, unsigned does)
+{
+	struct mpi_call *outer = o->n ? &o->v[o->n - 1] : NULL;
+
+	/* once: the end of one may have been lost */
+	if (!outer || outer->passed || !(outer->does & MPI_PASSES) ||
+	    does != (MPI_SENDS | MPI_RECEIVES))
+		return false;
+	return outer->passed = true;
+}
+
 static void begin(struct mpi_calls *x, const struct trace_event *e, unsigned kind, struct value v)
 {
 	struct open_calls *o = x->lanes[e->lane];
+	unsigned does = kinds[kind].does;
 
 	if (!o)
 		o = x->lanes[e->lane] = xcalloc(1, sizeof(*o));
@@ -193,8 +210,10 @@ static void begin(struct mpi_calls *x, const struct trace_event *e, unsigned kin
 		o->v[DEPTH - 1] = first;
 		give_out(x, o);
 	}
+	if (passes(o, does))
+		does = 0;
 	o->v[o->n++] = (struct mpi_call){
-		.does = kinds[kind].does,
+		.does = does,
 		.has = v.type.bits == 64 && value_is_number(v) ? MPI_HAS_COMM : 0,
 		.kind = kind,
 		.lane = e->lane,
@@ -202,6 +221,8 @@ static void begin(struct mpi_calls *x, const struct trace_event *e, unsigned kin
 		.comm = v.number,
 		.count = (int32_t)v.number, /* of requests, where it is no handle */
 	};
+	if (does & (MPI_PROBED | MPI_PROBES)) /* all that is known of it */
+		give_out(x, o);
 }
 
 static void end(struct mpi_calls *x, const struct trace_event *e, unsigned kind)
@@ -237,8 +258,6 @@ static void take_requests(struct mpi_call *c, struct value v)
 	else if (numbers(v, all, sizeof(all)))
 		for (int i = 0; i < 8 && c->requests.n < (size_t)c->count; i++)
 			*vec_push(&c->requests) = all[i];
-	else
-		c->requests_unknown = true;
 }
 
 /*
@@ -306,7 +325,7 @@ static void part(struct mpi_calls *x, const struct trace_event *e, unsigned whic
 	else if (take_part(c, parts[which].has, v))
 		c->has |= parts[which].has;
 	/* the last of what it wants to receive */
-	if (parts[which].has == MPI_HAS_RTAG && !(c->does & MPI_REQUESTS))
+	if (parts[which].has == MPI_HAS_RTAG && c->does & MPI_RECEIVES && !(c->does & MPI_REQUESTS))
 		x->sink->on_posted(x->sink->arg, c);
 }
 

@@ -19,12 +19,15 @@ enum {
 	MPI_WAITS = 32,     /* until they are done */
 	MPI_TESTS = 64,     /* whether they are, or some of them */
 	MPI_FREES = 128,    /* a request that nobody waits for */
-	MPI_PROBED = 256,   /* a message that a matched probe has found */
+	MPI_PROBED = 256,   /* receives what a matched probe has found */
 	MPI_COLLECTS = 512, /* all ranks of the communicator call it */
 	MPI_TO_ROOT = 1024,
 	MPI_FROM_ROOT = 2048,
 	MPI_MAKES = 4096, /* a communicator, as far as this process knows */
-	MPI_CANCELS = 8192
+	MPI_CANCELS = 8192,
+	MPI_PICKS = 16384, /* of the requests that it tests, those that are done; the others stay */
+	MPI_PROBES = 32768, /* sets a message aside, if it finds one */
+	MPI_PASSES = 65536  /* may make another call that does all of it */
 };
 
 /* Of which parts there are samples. */
@@ -61,7 +64,7 @@ struct mpi_call {
 	int32_t size;
 	uint64_t first;         /* which process is rank 0 */
 	VEC(uint64_t) requests; /* that it names */
-	bool requests_unknown;  /* not all of them could be read */
+	bool passed;            /* it has made that call */
 	uint32_t own;           /* on_posted()'s, 0 before */
 };
 

@@ -48,6 +48,7 @@ struct request {
 	uint32_t half;   /* a receive that runs, or NOBODY */
 	uint64_t tested; /* when the last call ended that asked for it */
 	bool persists;
+	bool picked; /* by a call that may have returned it: a persistent one has its handle still */
 	struct mpi_call again; /* MPI_Start makes this call */
 };
 
@@ -68,7 +69,7 @@ struct match {
 	VEC(uint32_t) unused_waits;
 	/* What receives from any rank may have taken: communicator and receiver; with the tag, or SOME_TAG. */
 	struct index doubtful[2];
-	struct index probed; /* processes that have received what a matched probe had found */
+	struct index probed; /* processes that have asked by a matched probe */
 };
 #define SOME_TAG UINT32_MAX
 
@@ -395,6 +396,7 @@ static void forget(struct match *m, struct request *r)
 	if (half != NOBODY)
 		done(m, half, r->tested, NOBODY);
 	r->tested = 0;
+	r->picked = false;
 }
 
 /* The call waits for n receives. */
@@ -415,9 +417,18 @@ static void wait_for(struct match *m, const struct mpi_call *c)
 {
 	uint32_t at, n = 0;
 
-	for (size_t i = 0; i < c->requests.n; i++)
-		n += request_of(m, c, c->requests.v[i])->half != NOBODY;
-	if (!n || !c->end)
+	if (!c->end)
+		return;
+	for (size_t i = 0; i < c->requests.n; i++) {
+		struct request *r = request_of(m, c, c->requests.v[i]);
+
+		if (r->persists && r->picked) {
+			r->tested = 0; /* here, or before */
+			forget(m, r);
+		}
+		n += r->half != NOBODY;
+	}
+	if (!n)
 		return;
 	at = wait_new(m, c, n);
 	for (size_t i = 0; i < c->requests.n; i++) {
@@ -458,7 +469,7 @@ static bool sees_arrivals(const struct match *m, const struct mpi_call *c)
 {
 	const uint32_t process = m->t->lanes[c->lane].proc_uid;
 
-	/* what a matched probe has found is no longer there */
+	/* what a matched probe finds is no longer there */
 	return mpi_arrivals_seen(&m->arrivals, process) &&
 	       index_find(&m->probed, process) == INDEX_NONE;
 }
@@ -542,15 +553,16 @@ static void on_gone(void *arg, uint32_t lane, uint32_t comm)
 static void make_comm(struct match *m, const struct mpi_call *c)
 {
 	const uint32_t process = m->t->lanes[c->lane].proc_uid;
+	const struct mpi_comm *made = mpi_comms_take(&m->comms, c);
 	uint32_t comm;
 	size_t left = 0;
 
 	if (!made)
 		return;
+	comm = made->number;
 	if (m->sink->member)
 		m->sink->member(m->sink->arg, comm, made->rank, made->size, c->lane);
 	for (size_t i = 0; i < m->arrivals.homeless.n; i++) {
-	const struct mpi_comm *made = mpi_comms_take(&m->comms, c);
 		const struct mpi_arrival a = m->arrivals.homeless.v[i];
 
 		if (m->t->lanes[a.lane].proc_uid == process && a.comm == c->id[0])
@@ -558,7 +570,6 @@ static void make_comm(struct match *m, const struct mpi_call *c)
 		else
 			m->arrivals.homeless.v[left++] = a;
 	}
-	comm = made->number;
 	m->arrivals.homeless.n = left;
 }
 
@@ -575,16 +586,23 @@ static void make_request(struct match *m, const struct mpi_call *c)
 	}
 }
 
-/* It may have the message from here on. */
+/* It may have the message from here on: the last call that asks is the one that returned it. */
 static void ask(struct match *m, const struct mpi_call *c)
 {
 	for (size_t i = 0; i < c->requests.n; i++) {
 		struct request *r = request_of(m, c, c->requests.v[i]);
 
-		r->tested = c->end;
-		if (c->does & MPI_FREES)
-			r->persists = false;
+		/* a persistent one may be asked for after that, too: then nobody knows */
+		r->tested = r->persists && r->picked ? 0 : c->end;
+		r->picked = r->picked || c->does & MPI_PICKS;
 	}
+}
+
+/* Nobody asks for it any more: when it has the message is not known, unless it was told before. */
+static void free_request(struct match *m, const struct mpi_call *c)
+{
+	for (size_t i = 0; i < c->requests.n; i++)
+		request_of(m, c, c->requests.v[i])->persists = false;
 }
 
 /* The receive takes nothing any more. */
@@ -627,14 +645,15 @@ static void on_end(void *arg, const struct mpi_call *c)
 		start(m, c);
 	if (c->does & MPI_WAITS)
 		wait_for(m, c);
-	if (c->does & (MPI_TESTS | MPI_FREES))
+	if (c->does & MPI_TESTS)
 		ask(m, c);
+	if (c->does & MPI_FREES)
+		free_request(m, c);
 	if (c->does & MPI_CANCELS)
 		cancel(m, c);
-	if (c->does & MPI_PROBED) {
-		m->counts->any++;
+	m->counts->any += (c->does & MPI_PROBED) != 0;
+	if (c->does & (MPI_PROBED | MPI_PROBES))
 		index_of(&m->probed, process);
-	}
 	if (!(c->does & MPI_COLLECTS))
 		return;
 	comm = mpi_comm_of(&m->comms, c);

@@ -71,6 +71,30 @@ def every_way(n):
     need(f"{report('t')['matched']:,} messages, " in text and " -> rank 1, " in text, text)
 
 
+def traps():
+    """Calls that make others count once; a number that is used again is another communicator, in archives, too."""
+    build()
+    r = run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(4, "./talk", "traps"))
+    need_all_matched(report("t"), r.stdout)
+    need_exports(report("t"))
+
+
+def untold():
+    """When a receive was done that nobody asks for, or that was asked for again after it had been returned, nobody knows."""
+    build()
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(2, "./talk", "untold"))
+    m = report("t")["messages"]
+    need([(x["count"], x["negative"]) for x in m] == [(4, 0)] and not m[0].get("max_ns"), m)
+
+
+def between_probe_and_receive():
+    build()
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(2, "./talk", "probes"))
+    got = report("t")
+    keys = ("matched", "sends", "sent_only", "from_any", "in_doubt")
+    need([got[k] for k in keys] == [0, 2, 2, 1, 1], got)
+
+
 def a_directory_a_rank():
     """One run after another, more and fewer ranks, and a plain recording after them."""
     build()
@@ -174,6 +198,9 @@ def nothing_there():
 
 with Suite("mpi") as s:
     s.case("each send has its receive: 4 ranks, in one trace", every_way, 4)
+    s.case("calls that make others, numbers that are used again", traps)
+    s.case("receives of which nobody knows when they are done", untold)
+    s.case("a receive between a matched probe and its receive", between_probe_and_receive)
     s.case("a directory for each rank", a_directory_a_rank)
     s.case("a receive from any rank that says nothing", from_any_rank, True)
     s.case("... where the library has not been seen", from_any_rank, False)

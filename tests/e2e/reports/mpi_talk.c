@@ -3,6 +3,9 @@
  * mpi_talk.c - talks in all ways that MPI has, and says at the end what each rank has sent to which: the truth for mpi.py.
  *
  *   mpi_talk ROUNDS      "FROM TO MESSAGES BYTES" lines of each rank, and "collectives N", to standard output by rank 0
+ *   mpi_talk traps       the same of calls that make others, and of communicators whose numbers are used again
+ *   mpi_talk untold      receives of which the program does not learn when they are done
+ *   mpi_talk probes      a receive between a matched probe and what receives the message that it has found
  *   mpi_talk wildcard    one receive from any rank that says nothing, among others
  *   mpi_talk slow RANK   that rank computes for longer than the others, in each step
  *   mpi_talk late RANK   rank 0 receives from all, by turns, and that rank sends late
@@ -179,10 +182,25 @@ static void collect(MPI_Comm c, int members)
 	collectives += 8;
 }
 
+static void tell(void)
+{
+	int all;
+
+	MPI_Allreduce(&collectives, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	for (int r = 0; r < n; r++) {
+		for (int k = 0; r == me && k < n; k++)
+			if (count[k])
+				printf("%d %d %ld %ld\n", me, k, count[k], bytes[k]);
+		fflush(stdout);
+	}
+	if (!me)
+		printf("collectives %d\n", all + 1);
+}
+
 static void talk(int rounds)
 {
 	MPI_Comm row, twin;
-	int row_rank, row_size, all;
+	int row_rank, row_size;
 
 	MPI_Comm_split(MPI_COMM_WORLD, me % 2, me, &row); /* two rows, which have one number */
 	MPI_Comm_dup(row, &twin);
@@ -233,17 +251,94 @@ static void talk(int rounds)
 	collect(MPI_COMM_WORLD, n);
 	/* rows count for one each, in the rank that is first there */
 	collectives = me < 2 ? collectives - (me ? 8 + 2 * ((rounds + 7) / KINDS) : 0) : 0;
-	MPI_Allreduce(&collectives, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	for (int r = 0; r < n; r++) {
-		for (int k = 0; r == me && k < n; k++)
-			if (count[k])
-				printf("%d %d %ld %ld\n", me, k, count[k], bytes[k]);
-		fflush(stdout);
-	}
-	if (!me)
-		printf("collectives %d\n", all + 1);
+	tell();
 	MPI_Comm_free(&twin);
 	MPI_Comm_free(&row);
+}
+
+/* Rank 0 and each other one by turns: the library gives each pair the number of the one before. */
+static void pair(int with, int times)
+{
+	MPI_Comm c;
+
+	MPI_Comm_split(MPI_COMM_WORLD, me == 0 || me == with ? 0 : MPI_UNDEFINED, me, &c);
+	if (c == MPI_COMM_NULL)
+		return;
+	for (int i = 0; i < times; i++)
+		MPI_Barrier(c);
+	collectives += me ? 0 : times;
+	if (me) {
+		MPI_Send(to[0], with, MPI_BYTE, 0, 1, c);
+		note(0, with);
+	} else {
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 1, c, MPI_STATUS_IGNORE);
+	}
+	MPI_Comm_free(&c);
+}
+
+static void traps(void)
+{
+	const int up = me + 1 < n ? me + 1 : MPI_PROC_NULL, down = me ? me - 1 : MPI_PROC_NULL;
+
+	for (int i = 0; i < 3; i++) {
+		MPI_Sendrecv_replace(to[0], 0, MPI_BYTE, (me + 1) % n, 1, (me + n - 1) % n, 1,
+				     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		note((me + 1) % n, 0);
+		MPI_Sendrecv_replace(to[0], 10, MPI_BYTE, up, 2, down, 2, MPI_COMM_WORLD,
+				     MPI_STATUS_IGNORE);
+		if (up != MPI_PROC_NULL)
+			note(up, 10);
+	}
+	for (int turn = 0; turn < 2; turn++)
+		for (int with = 1; with < n; with++)
+			pair(with, with);
+	tell();
+}
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static void untold(void)
+{
+	MPI_Request q[3];
+	int at;
+
+	if (!me) {
+		MPI_Irecv(from[0], ROOM, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &q[0]);
+		MPI_Request_free(&q[0]);
+		for (int i = 0; i < 3; i++)
+			MPI_Recv_init(from[i], ROOM, MPI_BYTE, 1, i, MPI_COMM_WORLD, &q[i]);
+		MPI_Startall(3, q);
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (int i = 0; i < 3; i++)
+			MPI_Waitany(3, q, &at, MPI_STATUS_IGNORE);
+		for (int i = 0; i < 3; i++)
+			MPI_Request_free(&q[i]);
+	} else {
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (int i = 0; i < 3; i++) {
+			MPI_Send(to[i], 1, MPI_BYTE, 0, i, MPI_COMM_WORLD);
+			pause_ms(200);
+		}
+		MPI_Send(to[0], 1, MPI_BYTE, 0, 5, MPI_COMM_WORLD);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void probes(void)
+{
+	MPI_Message found;
+
+	if (!me) {
+		MPI_Mprobe(1, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Mrecv(from[0], ROOM, MPI_BYTE, &found, MPI_STATUS_IGNORE);
+	} else {
+		MPI_Send(to[0], 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+		MPI_Send(to[0], 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+	}
 }
 
 static void wildcard(void)
@@ -332,6 +427,12 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &n);
 	if (!strcmp(argv[1], "wildcard"))
 		wildcard();
+	else if (!strcmp(argv[1], "traps"))
+		traps();
+	else if (!strcmp(argv[1], "untold"))
+		untold();
+	else if (!strcmp(argv[1], "probes"))
+		probes();
 	else if (!strcmp(argv[1], "slow"))
 		slow(atoi(argv[2]));
 	else if (!strcmp(argv[1], "late"))
