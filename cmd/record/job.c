@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -26,6 +27,7 @@
 
 #define MARK ".job"
 enum { ID_SIZE = 256, TURNS = 100 };
+enum { LOCK_PAUSE_MS = 10, LOCK_MS = 60000 };
 
 static const char *variable(const char *name)
 {
@@ -96,7 +98,7 @@ static void job_id(char id[ID_SIZE])
 /* Of a folder that is open. false: it has none. */
 static bool read_mark(int dir, char id[ID_SIZE])
 {
-	const int fd = openat(dir, MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const int fd = openat(dir, MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t n;
 
 	if (fd < 0)
@@ -135,34 +137,101 @@ static bool is_empty(int dir)
 	return !n;
 }
 
-/* The ranks of an older job. What is no trace stays, and with it the folder. */
-static int remove_folder(const char *path, struct err *err)
+/* RANK, or RANK.old of a rank that has recorded twice. */
+static bool is_rank(const char *name)
 {
-	char *mark = xasprintf("%s/" MARK, path), id[ID_SIZE];
-	DIR *d = opendir(path);
+	const size_t n = strspn(name, "0123456789");
+
+	return n && (!name[n] || !strcmp(name + n, ".old"));
+}
+
+/* Of an older job: a trace, or what one has begun with, that nobody writes to. 1: it is none. */
+static int check_rank(int folder, const char *path, const char *name, struct err *err)
+{
+	const int dir = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const bool empty = dir >= 0 && is_empty(dir);
+	char *each = xasprintf("%s/%s", path, name);
+	int lock, code = 1;
+
+	if (empty) {
+		code = 0;
+	} else if (dir >= 0 && !writer_check_dir(each, err)) {
+		code = writer_lock_dir(each, &lock, err);
+		if (!code)
+			close(lock);
+	}
+	if (dir >= 0)
+		close(dir);
+	xfree(each);
+	return code;
+}
+
+/* Is nothing else there? */
+static int check_folder(const char *path, DIR *d, struct err *err)
+{
 	struct dirent *de;
 	int code = 0;
 
-	if (d && read_mark(dirfd(d), id)) {
-		while ((de = readdir(d))) {
-			char *each = xasprintf("%s/%s", path, de->d_name);
+	while (!code && (de = readdir(d))) {
+		const char *name = de->d_name;
 
-			if (de->d_name[0] != '.')
-				writer_remove_dir(each);
-			xfree(each);
-		}
-		unlink(mark);
-		if (rmdir(path)) {
-			code = err_set(err, errno,
-				       "cannot remove %s, of an older MPI job: %s (it holds more "
-				       "than traces)",
-				       path, strerror(errno));
-			close(open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-		}
+		if (is_rank(name))
+			code = check_rank(dirfd(d), path, name, err);
+		else
+			code = strcmp(name, ".") && strcmp(name, "..") && strcmp(name, MARK);
+		if (code > 0)
+			code = err_set(
+				err, EEXIST,
+				"cannot remove %s, of an older MPI job: it holds %s, which is "
+				"no trace of a rank",
+				path, name);
 	}
+	rewinddir(d);
+	return code;
+}
+
+static int remove_ranks(const char *path, DIR *d)
+{
+	char *mark = xasprintf("%s/" MARK, path);
+	struct dirent *de;
+
+	while ((de = readdir(d))) {
+		char *each = xasprintf("%s/%s", path, de->d_name);
+
+		if (is_rank(de->d_name))
+			writer_remove_dir(each);
+		xfree(each);
+	}
+	unlink(mark);
+	xfree(mark);
+	return rmdir(path);
+}
+
+/*
+ * The folder of an older job; where anything but traces of its ranks is there, nothing goes. Of a symbolic link the link goes,
+ * and what it leads to stays.
+ */
+static int remove_folder(const char *path, struct err *err)
+{
+	DIR *d = opendir(path);
+	char id[ID_SIZE];
+	struct stat st;
+	int code = 0;
+
+	if (!d || !read_mark(dirfd(d), id))
+		goto out;
+	if (!lstat(path, &st) && S_ISLNK(st.st_mode))
+		code = unlink(path);
+	else if ((code = check_folder(path, d, err)))
+		goto out;
+	else
+		code = remove_ranks(path, d);
+	if (code)
+		code = err_set(err, errno, "cannot remove %s, of an older MPI job: %s", path,
+			       strerror(errno));
+out:
 	if (d)
 		closedir(d);
-	xfree(mark);
 	return code;
 }
 
@@ -184,6 +253,20 @@ static int set_aside(const char *path, bool is_job, struct err *err)
 	return code;
 }
 
+/* Others have it as long as they take an older job away. Whoever keeps it does not hold this one up for ever. */
+static int lock_folder(int dir, const char *path, struct err *err)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+
+	for (int ms = 0; ms < LOCK_MS; ms += LOCK_PAUSE_MS) {
+		/* where the file system has none, ranks only seldom meet */
+		if (!flock(dir, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return err_set(err, EBUSY, "cannot have %s: another process keeps it locked", path);
+}
+
 /* The folder is this job's now. 1: it has gone meanwhile, or has to be looked at again. */
 static int take_folder(const char *path, const char *id, struct err *err)
 {
@@ -197,7 +280,11 @@ static int take_folder(const char *path, const char *id, struct err *err)
 		return errno == ENOENT
 			       ? 1
 			       : err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	flock(dir, LOCK_EX); /* where the file system has none, ranks only seldom meet */
+	code = lock_folder(dir, path, err);
+	if (code) {
+		close(dir);
+		return code;
+	}
 	if (fstat(dir, &a) || stat(path, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev) {
 		close(dir);
 		return 1;
@@ -223,8 +310,9 @@ static int make_room(const char *path, struct err *err)
 	if (dir < 0)
 		return 0;
 	if (read_mark(dir, id)) {
-		flock(dir, LOCK_EX);
-		code = set_aside(path, true, err);
+		code = lock_folder(dir, path, err);
+		if (!code)
+			code = set_aside(path, true, err);
 	} else if (!writer_check_dir(path, err)) {
 		old = xasprintf("%s.old", path);
 		code = remove_folder(old, err);
@@ -234,15 +322,12 @@ static int make_room(const char *path, struct err *err)
 	return code;
 }
 
-int job_dir(const char *dir, char **out, struct err *err)
+/* The job's folder, for the rank. */
+static int folder_of_job(const char *dir, const char *rank, char **out, struct err *err)
 {
-	const char *rank = rank_of_several();
 	char id[ID_SIZE];
 	int code = 1;
 
-	*out = NULL;
-	if (!rank)
-		return make_room(dir, err);
 	job_id(id);
 	for (int turn = 0; code == 1 && turn < TURNS; turn++) {
 		if (mkdir(dir, 0700) && errno != EEXIST)
@@ -254,5 +339,21 @@ int job_dir(const char *dir, char **out, struct err *err)
 		return err_set(err, EBUSY, "cannot have %s for this job: others take it, too", dir);
 	if (!code)
 		*out = xasprintf("%s/%s", dir, rank);
+	return code;
+}
+
+int job_dir(const char *dir, char **out, struct err *err)
+{
+	const char *rank = rank_of_several();
+	size_t n = strlen(dir);
+	char *folder;
+	int code;
+
+	while (n > 1 && dir[n - 1] == '/') /* what is called .old stands beside it */
+		n--;
+	folder = xstrndup(dir, n);
+	*out = NULL;
+	code = rank ? folder_of_job(folder, rank, out, err) : make_room(folder, err);
+	xfree(folder);
 	return code;
 }

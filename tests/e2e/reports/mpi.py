@@ -115,6 +115,45 @@ def a_directory_a_rank():
     need(r.returncode and "mine is not a trace directory (it holds letter)" in r.stderr and os.listdir("mine") == ["letter"], r)
 
 
+def nothing_of_the_users_goes():
+    """What stands in the folder of an older job, behind links, or under a name with a slash at its end."""
+    def record(where, status=0):
+        r = subprocess.run(mpirun(2, KRON, "record", "-q", "-o", where, "/bin/true"), capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        need(bool(r.returncode) == bool(status), r)
+        return r.stderr
+    for name in ("letter", "baseline"):
+        record("a")
+        if name == "baseline":
+            shutil.copytree("a/0", "a/baseline")
+        else:
+            with open("a/letter", "w", encoding="utf-8") as f:
+                f.write("dear")
+        record("a")
+        before = sorted(os.listdir("a.old"))
+        told = record("a", 1)
+        need(f"a.old, of an older MPI job: it holds {name}, which is no trace of a rank" in told, told)
+        need(before == sorted(os.listdir("a.old")) == sorted([".job", "0", "1", name]) and "session" in os.listdir("a.old/1"), os.listdir("a.old"))
+        shutil.rmtree("a")
+        shutil.rmtree("a.old")
+    os.mkdir("disk")
+    os.symlink("disk", "b")
+    for _ in range(4):
+        record("b")
+    need("session" in os.listdir("disk/1") and sorted(os.listdir("b.old")) == [".job", "0", "1"], os.listdir("."))
+    for _ in range(3):
+        run(*mpirun(2, KRON, "record", "-q", "-o", "c/", "/bin/true"))
+        run(*mpirun(3, KRON, "record", "-q", "-o", "c//", "/bin/true"))
+    need((len(os.listdir("c")), len(os.listdir("c.old"))) == (4, 3), os.listdir("."))
+
+
+def a_mark_that_nobody_writes():
+    """A pipe in place of the mark does not hold up a recording."""
+    os.mkdir("kron.data")
+    os.mkfifo("kron.data/.job")
+    r = subprocess.run([KRON, "record", "-q", "/bin/true"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    need(r.returncode == 1 or "session" in os.listdir("kron.data"), r)
+
+
 def need_exports(got):
     """A third party reads the same: SQLite, and otf2-print, which looks the receiver up in the communicator's group."""
     run(KRON, "export", "-f", "sqlite", "-o", "db", "t")
@@ -202,6 +241,8 @@ with Suite("mpi") as s:
     s.case("receives of which nobody knows when they are done", untold)
     s.case("a receive between a matched probe and its receive", between_probe_and_receive)
     s.case("a directory for each rank", a_directory_a_rank)
+    s.case("nothing of the user's goes with an older job", nothing_of_the_users_goes)
+    s.case("a mark that is a pipe", a_mark_that_nobody_writes)
     s.case("a receive from any rank that says nothing", from_any_rank, True)
     s.case("... where the library has not been seen", from_any_rank, False)
     s.case("a slow rank is named first", who_is_slow, "slow", 5)
