@@ -13,6 +13,9 @@
  * that was not seen, and the program asks for no status, nobody knows: from there on receives of that rank and tag are in
  * doubt, and not matched.
  *
+ * Of threads that send under one tag at the same time the one that comes back first is taken to have sent first, which
+ * need not be so: such sends are counted.
+ *
  * Communicators of a trace are told apart by their number (which processes of one agree on) and by the process that
  * is rank 0 of it, and by how often these have been made anew (mpi_comms.c).
  *
@@ -68,6 +71,8 @@ struct mpi_counts {
 	uint64_t broken;        /* calls of which samples are missing */
 	uint64_t
 		differing; /* messages of which another size came than was sent: they do not belong together */
+	uint64_t
+		unordered; /* sends of one tag to one rank, while another thread of theirs was in such a one */
 	uint64_t collectives;     /* in which all ranks were */
 	uint64_t collectives_cut; /* in which not all were */
 };

@@ -36,6 +36,11 @@ struct queue {
 	int32_t from, to;
 };
 
+struct last { /* send of a queue and a tag */
+	uint32_t lane;
+	uint64_t end;
+};
+
 struct wait { /* a call that waits for receives */
 	uint32_t lane, by;
 	uint64_t begin, end;
@@ -61,6 +66,8 @@ struct match {
 	struct mpi_arrivals arrivals;
 	struct index keys[2]; /* communicator and sender; and receiver */
 	VEC(struct queue) queues;
+	struct index tags;      /* queue and tag */
+	VEC(struct last) lasts; /* by index of that */
 	VEC(struct half) halves;
 	uint32_t unused; /* halves */
 	struct index handles[2];
@@ -237,6 +244,19 @@ static void join(struct match *m, uint32_t send, uint32_t receive)
 		give_out(m, receive);
 }
 
+/* Sends come here as they end: in another order than the library has had them where two threads are in one. */
+static void count_unordered(struct match *m, uint32_t queue, const struct mpi_call *c)
+{
+	const uint32_t at = index_of(&m->tags, (uint64_t)queue << 32 | (uint32_t)c->tag);
+
+	if (at == m->lasts.n)
+		(void)vec_push(&m->lasts);
+	else
+		m->counts->unordered +=
+			m->lasts.v[at].lane != c->lane && c->begin < m->lasts.v[at].end;
+	m->lasts.v[at] = (struct last){c->lane, c->end ? c->end : UINT64_MAX};
+}
+
 static void send(struct match *m, const struct mpi_comm *comm, const struct mpi_call *c)
 {
 	const uint32_t q = queue_of(m, comm->number, comm->rank, c->to);
@@ -253,6 +273,7 @@ static void send(struct match *m, const struct mpi_comm *comm, const struct mpi_
 	uint32_t mate;
 
 	m->counts->sends++;
+	count_unordered(m, q, c);
 	mate = take(m, &m->queues.v[q].receives, c->tag, false);
 	if (mate == NOBODY)
 		put(m, &m->queues.v[q].sends, at);
@@ -693,6 +714,8 @@ static void finish(struct match *m)
 		index_free(&m->handles[i]);
 		index_free(&m->doubtful[i]);
 	}
+	index_free(&m->tags);
+	vec_free(&m->lasts);
 	vec_free(&m->queues);
 	vec_free(&m->halves);
 	vec_free(&m->requests);

@@ -186,6 +186,10 @@ static void print_text(struct mpi_report *x, FILE *out)
 		   "receives from any rank that do not say what they have received: not matched");
 	print_line(out, c->in_doubt,
 		   "receives that may have been meant for what those have received: not matched");
+	print_line(
+		out, c->unordered,
+		"sends while another thread of the rank was sending to the same one under the same "
+		"tag: which of them a receive has got is not known");
 	print_line(out, c->strange,
 		   "calls on communicators that are not known (between groups, or made before the "
 		   "recording): not matched");
@@ -260,6 +264,7 @@ static void print_json(struct mpi_report *x, FILE *out)
 	json_ku64(&j, "from_any", c->any);
 	json_ku64(&j, "in_doubt", c->in_doubt);
 	json_ku64(&j, "cancelled", c->cancelled);
+	json_ku64(&j, "unordered", c->unordered);
 	json_ku64(&j, "unknown_communicator", c->strange);
 	json_ku64(&j, "broken", c->broken);
 	json_ku64(&j, "collectives", c->collectives);

@@ -52,7 +52,7 @@ def need_all_matched(got, out):
     n = sum(c for c, _ in sent.values())
     keys = ("matched", "sends", "receives", "collectives")
     need([got[k] for k in keys] == [n, n, n, collectives], {k: got[k] for k in got if isinstance(got[k], int)})
-    keys = ("differing", "sent_only", "received_only", "from_any", "in_doubt", "unknown_communicator", "broken", "collectives_cut", "lost")
+    keys = ("differing", "sent_only", "received_only", "from_any", "in_doubt", "unordered", "unknown_communicator", "broken", "collectives_cut", "lost")
     need(not any(got[k] for k in keys), {k: got[k] for k in keys})
     need(all(m["negative"] == 0 < m["min_ns"] <= m["max_ns"] for m in got["messages"]), got["messages"])
     for p in got["processes"]:
@@ -85,6 +85,14 @@ def untold():
     run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(2, "./talk", "untold"))
     m = report("t")["messages"]
     need([(x["count"], x["negative"]) for x in m] == [(4, 0)] and not m[0].get("max_ns"), m)
+
+
+def threads(tags):
+    """Of two that are in a send at the same time nobody knows which was first, but by its tag."""
+    build()
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(2, "./talk", "threads", str(tags)))
+    need((report("t")["matched"], report("t")["unordered"]) == (2, 2 - tags), report("t"))
+    need(("another thread of the rank" in run(KRON, "report", "--messages", "t").stdout) == (tags == 1), tags)
 
 
 def between_probe_and_receive():
@@ -239,6 +247,8 @@ with Suite("mpi") as s:
     s.case("each send has its receive: 4 ranks, in one trace", every_way, 4)
     s.case("calls that make others, numbers that are used again", traps)
     s.case("receives of which nobody knows when they are done", untold)
+    s.case("threads that send under one tag", threads, 1)
+    s.case("... and under two", threads, 2)
     s.case("a receive between a matched probe and its receive", between_probe_and_receive)
     s.case("a directory for each rank", a_directory_a_rank)
     s.case("nothing of the user's goes with an older job", nothing_of_the_users_goes)

@@ -6,11 +6,13 @@
  *   mpi_talk traps       the same of calls that make others, and of communicators whose numbers are used again
  *   mpi_talk untold      receives of which the program does not learn when they are done
  *   mpi_talk probes      a receive between a matched probe and what receives the message that it has found
+ *   mpi_talk threads N   two threads of rank 1 send at the same time, under tags of N
  *   mpi_talk wildcard    one receive from any rank that says nothing, among others
  *   mpi_talk slow RANK   that rank computes for longer than the others, in each step
  *   mpi_talk late RANK   rank 0 receives from all, by turns, and that rank sends late
  */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,6 +343,29 @@ static void probes(void)
 	}
 }
 
+static void *send_one(void *tag)
+{
+	MPI_Ssend(to[0], 1, MPI_BYTE, 0, *(int *)tag, MPI_COMM_WORLD);
+	return NULL;
+}
+
+/* Both are in their call until rank 0 receives. */
+static void threads(int tags)
+{
+	int second = tags - 1, first = 0;
+	pthread_t other;
+
+	if (!me) {
+		pause_ms(500);
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Recv(from[0], ROOM, MPI_BYTE, 1, second, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	} else if (me == 1) {
+		pthread_create(&other, NULL, send_one, &first);
+		send_one(&second);
+		pthread_join(other, NULL);
+	}
+}
+
 static void wildcard(void)
 {
 	MPI_Request q[3];
@@ -422,7 +447,12 @@ static void late(int which)
 
 int main(int argc, char **argv)
 {
-	MPI_Init(&argc, &argv);
+	int provided;
+
+	if (strcmp(argv[1], "threads"))
+		MPI_Init(&argc, &argv);
+	else
+		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &me);
 	MPI_Comm_size(MPI_COMM_WORLD, &n);
 	if (!strcmp(argv[1], "wildcard"))
@@ -431,6 +461,8 @@ int main(int argc, char **argv)
 		traps();
 	else if (!strcmp(argv[1], "untold"))
 		untold();
+	else if (!strcmp(argv[1], "threads"))
+		threads(atoi(argv[2]));
 	else if (!strcmp(argv[1], "probes"))
 		probes();
 	else if (!strcmp(argv[1], "slow"))
