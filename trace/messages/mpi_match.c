@@ -503,6 +503,21 @@ static bool is_whole(const struct mpi_call *c)
 	return !(~c->has & need);
 }
 
+static bool is_rank(const struct mpi_comm *comm, int32_t rank)
+{
+	return rank == MPI_NULL_RANK || (rank >= 0 && rank < comm->size);
+}
+
+/* The library returns an error at once, and sends or receives nothing. */
+static bool is_refused(const struct mpi_comm *comm, const struct mpi_call *c)
+{
+	if (c->does & MPI_SENDS &&
+	    (!is_rank(comm, c->to) || c->tag < 0 || (c->has & MPI_HAS_COUNT && c->count < 0)))
+		return true;
+	return c->does & MPI_RECEIVES &&
+	       ((c->from != MPI_ANY_RANK && !is_rank(comm, c->from)) || c->rtag < MPI_ANY_TAG);
+}
+
 /* A receive that has blocked: it has waited for its send alone. */
 static void block(struct match *m, const struct mpi_call *c, uint32_t at)
 {
@@ -527,6 +542,8 @@ static void transfer(struct match *m, const struct mpi_call *c)
 		m->counts->broken++;
 		return;
 	}
+	if (is_refused(comm, c))
+		return;
 	if (c->does & MPI_SENDS && c->to != MPI_NULL_RANK)
 		send(m, comm, c);
 	if (!(c->does & MPI_RECEIVES) || c->from == MPI_NULL_RANK)
@@ -546,8 +563,8 @@ static void on_posted(void *arg, struct mpi_call *c)
 	struct match *m = arg;
 	const struct mpi_comm *comm = mpi_comm_of(&m->comms, c);
 
-	if (comm && !comm->is_inter && is_whole(c) && c->from != MPI_NULL_RANK &&
-	    sees_arrivals(m, c))
+	if (comm && !comm->is_inter && is_whole(c) && !is_refused(comm, c) &&
+	    c->from != MPI_NULL_RANK && sees_arrivals(m, c))
 		c->own = post(m, comm, c) + 1;
 }
 

@@ -278,6 +278,21 @@ static void pair(int with, int times)
 	MPI_Comm_free(&c);
 }
 
+/* The library says no to each, and nothing is sent. */
+static void refused(void)
+{
+	const int right = (me + 1) % n;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Send(to[0], -1, MPI_BYTE, right, 3, MPI_COMM_WORLD);
+	MPI_Send(to[0], 1, MPI_BYTE, right, -7, MPI_COMM_WORLD);
+	MPI_Send(to[0], 1, MPI_BYTE, n, 3, MPI_COMM_WORLD);
+	MPI_Recv(from[0], 1, MPI_BYTE, n, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(to[0], 5, MPI_BYTE, right, 3, from[0], ROOM, MPI_BYTE, (me + n - 1) % n, 3,
+		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	note(right, 5);
+}
+
 static void traps(void)
 {
 	const int up = me + 1 < n ? me + 1 : MPI_PROC_NULL, down = me ? me - 1 : MPI_PROC_NULL;
@@ -291,6 +306,7 @@ static void traps(void)
 		if (up != MPI_PROC_NULL)
 			note(up, 10);
 	}
+	refused();
 	for (int turn = 0; turn < 2; turn++)
 		for (int with = 1; with < n; with++)
 			pair(with, with);
