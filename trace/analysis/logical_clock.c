@@ -90,7 +90,8 @@ static int take_mpi(struct work *w, struct err *err)
 	int32_t *ranks;
 
 	if (!mpi_has(w->t))
-		return err_set(err, ENODATA, "%s has no messages of MPI (record -P mpi)",
+		return err_set(err, ENODATA,
+			       "%s has no messages of MPI (record -P mpi, with Open MPI 4)",
 			       w->t->dir);
 	ranks = xcalloc(w->t->nprocs + 1, sizeof(*ranks));
 	mpi_read(w->t, &(struct mpi_sink){w, on_message, on_wait, NULL}, &counts, ranks);

@@ -34,7 +34,7 @@
 struct mpi_message {
 	uint32_t from, to; /* lanes */
 	int32_t from_rank, to_rank, tag;
-	uint32_t comm;  /* the trace's number of it: mpi_comm_name() is for people */
+	uint32_t comm;  /* the trace's number of it */
 	uint64_t bytes; /* UINT64_MAX: not known */
 	/* Ticks. */
 	uint64_t sent;     /* when the sending call began */

@@ -283,7 +283,7 @@ int report_mpi(const struct trace *t, bool json, FILE *out, struct err *err)
 		xfree(ranks);
 		return err_set(
 			err, ENODATA,
-			"%s has no messages of MPI (record -P mpi); -i FILE says which other "
+			"%s has no messages of MPI (record -P mpi, with Open MPI 4); -i FILE says which other "
 			"events are messages",
 			t->dir);
 	}
