@@ -155,12 +155,10 @@ static void put_head(http_bytes *out, int status, const char *type, const char *
 
 static void refuse(struct http_client *c, int status)
 {
-	const char *words =
-		status == HTTP_BUSY
-			? "kron: so many pages are open that there is no room for another\n"
-		: status == HTTP_FORBIDDEN ? "kron: the Host is not this server's\n"
-		: status == HTTP_NOT_FOUND ? "kron: there is nothing here\n"
-					   : "kron: this is no request for a page\n";
+	const char *words = status == HTTP_BUSY ? "kron: too many pages are open: close one\n"
+			    : status == HTTP_FORBIDDEN ? "kron: the Host is not this server's\n"
+			    : status == HTTP_NOT_FOUND ? "kron: there is nothing here\n"
+						       : "kron: this is no request for a page\n";
 
 	put_head(&c->out, status, "text/plain; charset=utf-8", NULL, (long)strlen(words));
 	put(&c->out, words);

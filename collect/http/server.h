@@ -8,7 +8,7 @@
  * no page of another site, whose name leads here: the Host has to be ours.
  *
  * A thread of its own, the least favoured of all, does everything.  Whoever feeds it never waits for it, nor for a
- * client: http_wake() does not block.  Clients are so many at most, and each has so much time and so much memory.
+ * client: http_wake() does not block.  The number of clients is bounded, and so are the time and the memory of each.
  */
 #ifndef COLLECT_HTTP_SERVER_H
 #define COLLECT_HTTP_SERVER_H

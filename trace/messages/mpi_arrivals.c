@@ -6,7 +6,7 @@
  *   receives             ─► the first unexpected arrival that fits, or posted
  *
  * Posts and arrivals of a process are in the order in which its library has had them. So it is known what a receive from any
- * rank gets, though the program is told so much later, or never asks.
+ * rank gets, though the program is told later, or never asks.
  */
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * mpi_blame.c - whose fault the waits are.
  *
- *   rank 1  ──────┤ waits for 0 ├──      While rank 1 waits for rank 0, that waits for rank 3 most of the time: so much of the
+ *   rank 1  ──────┤ waits for 0 ├──      While rank 1 waits for rank 0, that waits for rank 3 most of the time: that part of the
  *   rank 0  ───┤ waits for 3 ├─────      wait is rank 3's fault, the rest is rank 0's.
  *   rank 3  ─────────────────┤send
  *

@@ -305,7 +305,7 @@ def late():
             next(row for name, row in events_of(r) if name == "message" and row["n"] > 4300)
         more = [stream(k.url) for _ in range(16)]
         status, _, words = get(k.url + "events")
-        need(status == 503 and b"so many pages" in words, f"{status} {words}")
+        need(status == 503 and b"too many pages" in words, f"{status} {words}")
         for r in more[1:]:
             r.close()
         seen = events_of(more[0])
