@@ -48,21 +48,40 @@ int main(void)
 """
 
 
+def stat_of(pid):
+    """State and parent, or None: it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            words = f.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if words[0] in "ZX" else (words[0], int(words[1]))
+
+
+def children_of(pid):
+    return [int(d) for d in os.listdir("/proc") if d.isdigit() and (stat_of(d) or (None, 0))[1] == pid]
+
+
 @contextlib.contextmanager
 def monitor(*args, program=("./p",)):
     """It and its URL; what it watches ends with the block, if it has not before."""
     k = subprocess.Popen([KRON, "monitor", "-q", "--serve", "0", *args, "--", *program], stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    programs = []
     try:
         line = k.stderr.readline()
         m = re.fullmatch(r"kron: the intervals are shown at (http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/)\n", line)
         need(m, line)
         k.url, k.port, k.token = m[1], int(m[2]), m[3]
+        programs = tap.wait_for(lambda: children_of(k.pid), "the program's start")
         yield k
     finally:
+        # a killed monitor leaves its program behind
+        programs = programs or children_of(k.pid)
         open("stop", "w").close()
         try:
             k.wait(LIMIT)
+            tap.wait_for(lambda: not any(map(stat_of, programs)), "the program's end")
         finally:
             k.kill()
             k.wait()
