@@ -103,13 +103,14 @@ enum { NPARTS = sizeof(parts) / sizeof(*parts) };
 /* What an event of the trace is: a kind, its end, a part. */
 enum {
 	ROLE_BEGIN,
-	ROLE_END = 64,
-	ROLE_PART = 128,
-	ROLE_FIRST_NAME = 192,
+	ROLE_END = ROLE_BEGIN + NKINDS,
+	ROLE_PART = ROLE_END + NKINDS,
+	ROLE_FIRST_NAME = ROLE_PART + NPARTS,
 	ROLE_ARRIVAL,
 	ROLE_GONE,
-	ROLE_NONE = 255
+	ROLE_NONE
 };
+_Static_assert(ROLE_NONE <= UINT8_MAX, "the type of struct mpi_calls.roles");
 enum { DEPTH = 8 };
 
 struct open_calls { /* of a lane */
@@ -127,12 +128,10 @@ struct mpi_calls {
 
 static uint8_t role_of(const char *name)
 {
-	const size_t length = strlen(name);
-
 	for (unsigned i = 0; i < NKINDS; i++) {
 		const size_t n = strlen(kinds[i].name);
 
-		if (!strncmp(name, kinds[i].name, n) && length == n)
+		if (!strcmp(name, kinds[i].name))
 			return (uint8_t)(ROLE_BEGIN + i);
 		if (!strncmp(name, kinds[i].name, n) && !strcmp(name + n, "_end"))
 			return (uint8_t)(ROLE_END + i);
