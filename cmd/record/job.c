@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "collect/kernel/process_maps.h"
 #include "trace/writer_dir.h"
 
 #define MARK ".job"
@@ -56,42 +58,22 @@ static const char *rank_of_several(void)
 	return length < 10 && strspn(rank, "0123456789") == length ? rank : NULL;
 }
 
-/* When a process started, by the clock that never goes back; 0: nobody knows. */
-static unsigned long long start_of(pid_t pid)
-{
-	char path[64], text[1024] = "", *p;
-	unsigned long long start = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = 0;
-	fclose(f);
-	p = strrchr(text, ')'); /* field 2; the start is field 22 */
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (p)
-		start = strtoull(p, NULL, 10);
-	return start;
-}
-
 /* What all ranks of a job have, and no other job. */
 static void job_id(char id[ID_SIZE])
 {
 	const char *name = first_of("PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid", "PMI_JOBID");
 	const char *step = variable("SLURM_STEP_ID"), *here = variable("MPI_LOCALNRANKS");
 	const char *size = variable("PMI_SIZE");
+	struct process_stat parent = {0};
 
 	if (name)
 		snprintf(id, ID_SIZE, "%s", name);
 	else if (variable("SLURM_JOB_ID"))
 		snprintf(id, ID_SIZE, "%s.%s", variable("SLURM_JOB_ID"), step ? step : "");
-	else if (here && size && !strcmp(here, size)) /* Hydra's proxy has started all of them */
-		snprintf(id, ID_SIZE, "%d.%llu", (int)getppid(), start_of(getppid()));
-	else
+	else if (here && size && !strcmp(here, size)) { /* Hydra's proxy has started all of them */
+		process_read_stat(getppid(), 0, &parent);
+		snprintf(id, ID_SIZE, "%d.%" PRIu64, (int)getppid(), parent.starttime);
+	} else
 		snprintf(id, ID_SIZE, "?");
 }
 

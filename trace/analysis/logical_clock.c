@@ -79,23 +79,13 @@ static void on_message(void *arg, const struct mpi_message *m)
 		take(arg, m->from, m->to, m->sent, (int64_t)(m->received - m->sent));
 }
 
-static void on_wait(void *arg, const struct mpi_wait *wait)
-{
-	(void)arg, (void)wait;
-}
-
 static int take_mpi(struct work *w, struct err *err)
 {
-	struct mpi_counts counts;
-	int32_t *ranks;
-
 	if (!mpi_has(w->t))
 		return err_set(err, ENODATA,
 			       "%s has no messages of MPI (record -P mpi, with Open MPI 4)",
 			       w->t->dir);
-	ranks = xcalloc(w->t->nprocs + 1, sizeof(*ranks));
-	mpi_read(w->t, &(struct mpi_sink){w, on_message, on_wait, NULL}, &counts, ranks);
-	xfree(ranks);
+	mpi_read(w->t, &(struct mpi_sink){.arg = w, .message = on_message}, NULL, NULL);
 	return 0;
 }
 

@@ -36,7 +36,6 @@ struct otf2_messages {
 	struct lane *lanes;
 	VEC(struct comm) comms;
 	VEC(uint64_t) locations; /* lanes, a process each */
-	int32_t *ranks;
 };
 
 static void put(struct otf2_messages *m, uint32_t lane, const struct record *r)
@@ -61,11 +60,6 @@ static void on_message(void *arg, const struct mpi_message *x)
 	r.peer = (uint32_t)x->from_rank;
 	r.sends = false;
 	put(m, x->to, &r);
-}
-
-static void on_wait(void *arg, const struct mpi_wait *w)
-{
-	(void)arg, (void)w;
 }
 
 static void on_member(void *arg, uint32_t comm, int32_t rank, int32_t size, uint32_t lane)
@@ -101,7 +95,6 @@ static int by_time(const void *a, const void *b)
 
 struct otf2_messages *otf2_messages_new(const struct trace *t)
 {
-	struct mpi_counts counts;
 	struct otf2_messages *m;
 
 	if (!mpi_has(t))
@@ -109,8 +102,8 @@ struct otf2_messages *otf2_messages_new(const struct trace *t)
 	m = xcalloc(1, sizeof(*m));
 	m->t = t;
 	m->lanes = xcalloc(t->nlanes + 1, sizeof(*m->lanes));
-	m->ranks = xcalloc(t->nprocs + 1, sizeof(*m->ranks));
-	mpi_read(t, &(struct mpi_sink){m, on_message, on_wait, on_member}, &counts, m->ranks);
+	mpi_read(t, &(struct mpi_sink){.arg = m, .message = on_message, .member = on_member}, NULL,
+		 NULL);
 	for (size_t i = 0; i < t->nlanes; i++)
 		if (m->lanes[i].v.n)
 			qsort(m->lanes[i].v.v, m->lanes[i].v.n, sizeof(struct record), by_time);
@@ -206,7 +199,6 @@ void otf2_messages_free(struct otf2_messages *m)
 	vec_free(&m->comms);
 	vec_free(&m->locations);
 	xfree(m->lanes);
-	xfree(m->ranks);
 	xfree(m);
 }
 #endif

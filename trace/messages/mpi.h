@@ -51,11 +51,11 @@ struct mpi_wait {
 	enum mpi_why why;
 };
 
-struct mpi_sink {
+struct mpi_sink { /* NULL: not wanted */
 	void *arg;
 	void (*message)(void *arg, const struct mpi_message *m);
 	void (*wait)(void *arg, const struct mpi_wait *w);
-	/* A process has made a communicator, in this lane, and has this rank there. May be NULL. */
+	/* A process has made a communicator, in this lane, and has this rank there. */
 	void (*member)(void *arg, uint32_t comm, int32_t rank, int32_t size, uint32_t lane);
 };
 
@@ -85,8 +85,10 @@ void mpi_blame(struct mpi_wait *waits, size_t n, uint64_t *caused, size_t nlanes
 
 /* Does the trace have such events? */
 bool mpi_has(const struct trace *t);
-/* What has not all been there, or is not known, is in *counts.  ranks: an array of t->nprocs, by index of the process: its
- * rank in MPI_COMM_WORLD, or MPI_NO_RANK. */
+/*
+ * What has not all been there, or is not known, is in *counts.  ranks: an array of t->nprocs, by index of the process: its
+ * rank in MPI_COMM_WORLD, or MPI_NO_RANK.  Both may be NULL.
+ */
 void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
 	      int32_t *ranks);
 

@@ -20,14 +20,13 @@ static uint64_t turn_of(struct mpi_collectives *x, const struct mpi_comm *comm, 
 static void wait_for(struct mpi_collectives *x, const struct mpi_member *who,
 		     const struct mpi_member *by)
 {
-	const uint64_t until = by->begin < who->end ? by->begin : who->end;
-
-	if (who != by && until > who->begin)
-		x->sink->wait(x->sink->arg, &(struct mpi_wait){.who = who->lane,
-							       .by = by->lane,
-							       .since = who->begin,
-							       .until = until,
-							       .why = MPI_LATE_AT_COLLECTIVE});
+	if (who != by)
+		mpi_tell_wait(x->sink, &(struct mpi_wait){.who = who->lane,
+							  .by = by->lane,
+							  .since = who->begin,
+							  .until = by->begin < who->end ? by->begin
+											: who->end,
+							  .why = MPI_LATE_AT_COLLECTIVE});
 }
 
 static const struct mpi_member *last_of(struct mpi_collective *k)

@@ -19,15 +19,6 @@ static uint32_t process_of(const struct mpi_comms *x, const struct mpi_call *c)
 	return x->t->lanes[c->lane].proc_uid;
 }
 
-/* uid order */
-static size_t index_of_process(const struct trace *t, uint32_t uid)
-{
-	for (size_t i = 0; i < t->nprocs; i++)
-		if (t->procs[i].uid == uid)
-			return i;
-	return t->nprocs;
-}
-
 /* Does it look like what Open MPI 4 has there? */
 static bool makes_sense(const struct mpi_call *c)
 {
@@ -78,8 +69,8 @@ const struct mpi_comm *mpi_comms_take(struct mpi_comms *x, const struct mpi_call
 	const uint32_t process = process_of(x, c);
 	const uint32_t handle = index_of(&x->handles[0], c->comm);
 	const uint32_t at = index_of(&x->handles[1], (uint64_t)process << 32 | handle);
+	const struct trace_proc *p = trace_proc_of(x->t, process);
 	uint32_t id;
-	size_t i;
 
 	if (at == x->v.n)
 		(void)vec_push(&x->v);
@@ -99,9 +90,8 @@ const struct mpi_comm *mpi_comms_take(struct mpi_comms *x, const struct mpi_call
 	if (id == x->by_id.n)
 		(void)vec_push(&x->by_id);
 	x->by_id.v[id] = x->v.v[at].number;
-	i = index_of_process(x->t, process);
-	if (!c->id[0] && i < x->t->nprocs)
-		x->world[i] = (int32_t)c->id[1];
+	if (!c->id[0] && p && x->world)
+		x->world[p - x->t->procs] = (int32_t)c->id[1];
 	return &x->v.v[at];
 }
 

@@ -15,6 +15,12 @@ static inline bool mpi_tag_fits(int32_t wanted, int32_t tag)
 	return wanted == tag || (wanted == MPI_ANY_TAG && tag >= 0);
 }
 
+static inline void mpi_tell_wait(const struct mpi_sink *sink, const struct mpi_wait *w)
+{
+	if (sink->wait && w->until > w->since)
+		sink->wait(sink->arg, w);
+}
+
 /* ---- mpi_comms.c ---- */
 struct mpi_comm {        /* as one process knows it */
 	uint32_t number; /* the trace's */
@@ -43,7 +49,7 @@ struct mpi_comms {
 	VEC(struct mpi_comm) v;      /* by index of the second */
 	struct index ids;            /* process and the library's number */
 	VEC(uint32_t) by_id;         /* by index of that: the trace's */
-	int32_t *world;              /* by index of the process: its rank there */
+	int32_t *world;              /* by index of the process: its rank there; or NULL */
 };
 /* NULL: it does not look like one. Until the next one is taken. */
 const struct mpi_comm *mpi_comms_take(struct mpi_comms *x, const struct mpi_call *made);

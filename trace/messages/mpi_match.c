@@ -172,14 +172,11 @@ static uint32_t queue_of(struct match *m, uint32_t comm, int32_t from, int32_t t
 
 static void tell_wait(struct match *m, const struct wait *w)
 {
-	const uint64_t until = w->late < w->end ? w->late : w->end;
-
-	if (until > w->begin)
-		m->sink->wait(m->sink->arg, &(struct mpi_wait){.who = w->lane,
-							       .by = w->by,
-							       .since = w->begin,
-							       .until = until,
-							       .why = MPI_LATE_SENDER});
+	mpi_tell_wait(m->sink, &(struct mpi_wait){.who = w->lane,
+						  .by = w->by,
+						  .since = w->begin,
+						  .until = w->late < w->end ? w->late : w->end,
+						  .why = MPI_LATE_SENDER});
 }
 
 /* One of the receives that it waits for is matched. */
@@ -200,12 +197,12 @@ static void settle_wait(struct match *m, uint32_t at, const struct half *send)
 static void tell_late_receiver(struct match *m, const struct half *send, const struct half *receive)
 {
 	/* It has blocked until there was someone to receive; one that was sent at once has not. */
-	if (receive->begin > send->begin && send->end > receive->begin)
-		m->sink->wait(m->sink->arg, &(struct mpi_wait){.who = send->lane,
-							       .by = receive->lane,
-							       .since = send->begin,
-							       .until = receive->begin,
-							       .why = MPI_LATE_RECEIVER});
+	if (send->end > receive->begin)
+		mpi_tell_wait(m->sink, &(struct mpi_wait){.who = send->lane,
+							  .by = receive->lane,
+							  .since = send->begin,
+							  .until = receive->begin,
+							  .why = MPI_LATE_RECEIVER});
 }
 
 /* A receive that has its send, and the program has it. */
@@ -756,17 +753,21 @@ static void find_arrivals(struct match *m, const struct mpi_calls *calls)
 void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
 	      int32_t *ranks)
 {
-	struct match m = {.t = t, .sink = sink, .counts = counts, .unused = NOBODY};
+	struct mpi_counts unwanted = {0};
+	struct match m = {.t = t, .sink = sink, .unused = NOBODY};
 	const struct mpi_calls_sink on = {&m, on_posted, on_end, on_arrival, on_gone};
 	struct mpi_calls *calls = mpi_calls_new(t, &on);
 	struct trace_cursor *c;
 	struct trace_event e;
 
+	if (!counts)
+		counts = &unwanted;
 	*counts = (struct mpi_counts){0};
-	for (size_t i = 0; i < t->nprocs; i++)
+	for (size_t i = 0; ranks && i < t->nprocs; i++)
 		ranks[i] = MPI_NO_RANK;
 	if (!calls)
 		return;
+	m.counts = counts;
 	m.comms.t = t;
 	m.comms.world = ranks;
 	m.collectives.sink = sink;

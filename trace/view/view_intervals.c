@@ -102,17 +102,10 @@ static void on_message(void *arg, const struct mpi_message *m)
 			     m->bytes == UINT64_MAX ? 0 : m->bytes);
 }
 
-static void on_wait(void *arg, const struct mpi_wait *w)
-{
-	(void)arg, (void)w;
-}
-
 static void take_mpi(struct view_intervals *x)
 {
-	struct mpi_counts counts;
-
 	x->ranks = xcalloc(x->v->t->nprocs + 1, sizeof(*x->ranks));
-	mpi_read(x->v->t, &(struct mpi_sink){x, on_message, on_wait, NULL}, &counts, x->ranks);
+	mpi_read(x->v->t, &(struct mpi_sink){.arg = x, .message = on_message}, NULL, x->ranks);
 }
 
 int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err)

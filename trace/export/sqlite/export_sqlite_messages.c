@@ -96,8 +96,6 @@ static void on_wait(void *arg, const struct mpi_wait *w)
 int export_sqlite_messages(sqlite3 *db, int64_t trace_id, const struct trace *t)
 {
 	struct fill f = {.t = t, .trace_id = trace_id};
-	struct mpi_counts counts;
-	int32_t *ranks;
 
 	if (!mpi_has(t))
 		return SQLITE_OK;
@@ -106,11 +104,8 @@ int export_sqlite_messages(sqlite3 *db, int64_t trace_id, const struct trace *t)
 	if (!f.error)
 		f.error = sqlite3_prepare_v2(db, "INSERT INTO mpi_wait VALUES(?,?,?,?,?,?)", -1,
 					     &f.wait, NULL);
-	if (!f.error) {
-		ranks = xcalloc(t->nprocs + 1, sizeof(*ranks));
-		mpi_read(t, &(struct mpi_sink){&f, on_message, on_wait, NULL}, &counts, ranks);
-		xfree(ranks);
-	}
+	if (!f.error)
+		mpi_read(t, &(struct mpi_sink){&f, on_message, on_wait, NULL}, NULL, NULL);
 	sqlite3_finalize(f.message);
 	sqlite3_finalize(f.wait);
 	return f.error;
