@@ -3,18 +3,13 @@
 """kron pages: references by page, against what the assembly says and against valgrind's lackey."""
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import tap  # noqa: E402
-
-M = 0x300000000000
-ROUNDS = 500
-OTHERS = {64: (0, 4097), 65: (0, 905), 66: (512, 0), 68: (0, 512), 70: (1, 0), 71: (0, 1), 72: (100, 100),
-          73: (10, 0), 74: (1, 1), 76: (1, 0)}
+from counted_pages import M, OTHERS, ROUNDS, WAYS, behaves, need_lackey, references, stride  # noqa: E402
 
 
 def pages(*args, status=0):
@@ -37,10 +32,6 @@ def by_pid(rows):
             tap.need(n // 4096 not in own, f"{r} twice")
             own[n // 4096] = (r["reads"], r["writes"])
     return out
-
-
-def stride(times):
-    return {n: (2 * ROUNDS * times, 2 * ROUNDS * times) for n in range(64)}
 
 
 def build(*flags):
@@ -288,42 +279,26 @@ int main(void)
 def lackey(path, lo, hi, shift):
     """Page or line -> reads and writes of the instructions in [lo, hi), in no library; the stack is one."""
     counts, ours = {}, False
-    p = subprocess.Popen(["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-fd=9", path],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[9])
-    os.close(9)
-    with os.fdopen(8) as f:
-        for line in f:
-            kind, rest = line[:3].strip(), line[3:]
-            if kind not in ("I", "L", "S", "M"):
-                continue
-            at, size = rest.split(",")
-            at = int(at, 16)
-            if kind == "I":
-                ours = lo <= at < hi
-                continue
-            if not ours:
-                continue
-            for page in range(at >> shift, ((at + int(size) - 1) >> shift) + 1):
-                page = page if page < 1 << 36 - shift else 0
-                r, w = counts.get(page, (0, 0))
-                counts[page] = (r + (kind in "LM"), w + (kind in "SM"))
-    p.wait()
+    for kind, at, size in references(path):
+        if kind == "I":
+            ours = lo <= at < hi
+            continue
+        if not ours:
+            continue
+        for page in range(at >> shift, ((at + size - 1) >> shift) + 1):
+            page = page if page < 1 << 36 - shift else 0
+            r, w = counts.get(page, (0, 0))
+            counts[page] = (r + (kind in "LM"), w + (kind in "SM"))
     return counts
 
 
 def as_lackey(shift, *flags):
     """a program as valgrind's lackey sees it, page by page, or line by line"""
-    if not shutil.which("valgrind"):
-        raise tap.Skip("valgrind is not installed")
+    need_lackey()
     tap.compile_text("work", WORK, "-no-pie", *flags)
     sections = subprocess.run(["readelf", "-SW", "work"], capture_output=True, text=True, check=True).stdout
     text = [s.split("]")[1].split() for s in sections.splitlines() if "] .text " in s][0]
     lo, hi = int(text[2], 16), int(text[2], 16) + int(text[4], 16)
-    r, w = os.pipe()
-    os.dup2(r, 8)
-    os.dup2(w, 9)
-    os.close(r)
-    os.close(w)
     want = lackey("./work", lo, hi, shift)
     rows, _ = pages(*(["--lines"] if shift == 6 else []), "-L", "work", "--", "./work")
     got = {}
@@ -394,17 +369,6 @@ def full_folder():
     tap.need(set(os.listdir("/dev/shm")) <= before, os.listdir("/dev/shm"))
 
 
-def behaves(*programs):
-    """what programs with ways of their own print, and how they end, is as without kron"""
-    for name in programs:
-        out = os.path.basename(name)
-        tap.compile_c(out, f"torture/{name}.c")
-        plain = subprocess.run(["./" + out], capture_output=True, timeout=300)
-        counted = subprocess.run([tap.KRON, "pages", "-q", "-o", "text", "--", "./" + out], capture_output=True,
-                                 timeout=300)
-        tap.need((plain.returncode, plain.stdout) == (counted.returncode, counted.stdout), (name, plain, counted))
-
-
 with tap.Suite("page_counts") as s:
     s.case("to the last reference", last_reference)
     s.case("all registers and flags in use", all_in_use)
@@ -420,8 +384,7 @@ with tap.Suite("page_counts") as s:
     s.case("... -O2", as_lackey, 12, "-O2")
     s.case("... lines", as_lackey, 6, "-O2")
     s.case("... -O3, vectors", as_lackey, 12, "-O3", "-mavx2")
-    s.case("programs with ways of their own", behaves, "control/registers", "control/redzone", "control/siglongjmp",
-           "threads/foreign_fs", "threads/shared_tls", "threads/stack_end", "process/fork_threads")
+    s.case("programs with ways of their own", behaves, [], WAYS)
     s.case("a static program", static)
     s.case("options and status", options)
     s.case("what matches nothing", nothing_matches)

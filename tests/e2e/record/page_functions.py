@@ -4,18 +4,14 @@
 import bisect
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import tap  # noqa: E402
+from counted_pages import M, OTHERS, WAYS, behaves, need_lackey, references, stride  # noqa: E402
 
-M = 0x300000000000
-ROUNDS = 500
-STRIDE = {n: (2 * ROUNDS, 2 * ROUNDS) for n in range(64)}
-OTHERS = {64: (0, 4097), 65: (0, 905), 66: (512, 0), 68: (0, 512), 70: (1, 0), 71: (0, 1), 72: (100, 100),
-          73: (10, 0), 74: (1, 1), 76: (1, 0)}
+STRIDE = stride()
 LINES = {0: (0, 32), 1: (0, 64), 2: (0, 4), 7: (2, 0), 8: (8, 0), 15: (0, 2), 16: (0, 8), 20: (9, 0), 21: (9, 0),
          50: (5, 0), 51: (0, 5), **{i: (0, 1) for i in range(32, 40)}}
 
@@ -318,34 +314,22 @@ def lackey(path, shift):
     """Function -> page or line -> reads and writes."""
     starts, names = functions_of(path)
     counts, own = {}, None
-    r, w = os.pipe()
-    p = subprocess.Popen(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-fd={w}", path],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[w])
-    os.close(w)
-    with os.fdopen(r) as f:
-        for line in f:
-            kind, rest = line[:3].strip(), line[3:]
-            if kind not in ("I", "L", "S", "M"):
-                continue
-            at, size = rest.split(",")
-            at = int(at, 16)
-            if kind == "I":
-                i = bisect.bisect(starts, at)
-                own = counts.setdefault(names[starts[i - 1]], {}) if i and at < 1 << 24 else None
-                continue
-            if own is None:
-                continue
-            for unit in {place(at, shift), place(at + int(size) - 1, shift)}:
-                reads, writes = own.get(unit, (0, 0))
-                own[unit] = (reads + (kind in "LM"), writes + (kind in "SM"))
-    p.wait()
+    for kind, at, size in references(path):
+        if kind == "I":
+            i = bisect.bisect(starts, at)
+            own = counts.setdefault(names[starts[i - 1]], {}) if i and at < 1 << 24 else None
+            continue
+        if own is None:
+            continue
+        for unit in {place(at, shift), place(at + size - 1, shift)}:
+            reads, writes = own.get(unit, (0, 0))
+            own[unit] = (reads + (kind in "LM"), writes + (kind in "SM"))
     return counts
 
 
 def as_lackey(shift, *flags):
     """a program as valgrind's lackey sees it, function by function"""
-    if not shutil.which("valgrind"):
-        raise tap.Skip("valgrind is not installed")
+    need_lackey()
     tap.compile_text("work", WORK, "-no-pie", *flags)
     want = lackey("./work", shift)
     rows, _ = pages(*(["--lines"] if shift == 6 else []), "-L", "work", "--", "./work")
@@ -419,17 +403,6 @@ def recorded():
     tap.need(r.returncode == 125 and "--by" in r.stderr, r)
 
 
-def behaves(*programs):
-    """what programs with ways of their own print, and how they end, is as without kron"""
-    for name in programs:
-        out = os.path.basename(name)
-        tap.compile_c(out, f"torture/{name}.c")
-        plain = subprocess.run(["./" + out], capture_output=True, timeout=300)
-        counted = subprocess.run([tap.KRON, "pages", "-q", "--by", "function", "-o", "text", "--", "./" + out],
-                                 capture_output=True, timeout=300)
-        tap.need((plain.returncode, plain.stdout) == (counted.returncode, counted.stdout), (name, plain, counted))
-
-
 def live():
     """registers and flags are as they were"""
     build()
@@ -456,5 +429,4 @@ with tap.Suite("page_functions") as s:
     s.case("kept in a trace", kept)
     s.case("over time", over_time)
     s.case("kron record, and what does not go together", recorded)
-    s.case("programs with ways of their own", behaves, "control/registers", "control/redzone", "control/siglongjmp",
-           "threads/foreign_fs", "threads/shared_tls", "threads/stack_end", "process/fork_threads")
+    s.case("programs with ways of their own", behaves, ["--by", "function"], WAYS)
