@@ -288,14 +288,17 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		implant_hang_up(t, theirs);
 	else
 		code = implant_call(&o->implant, t, call, err);
+	o->stood = call->stood;
 	if (!code && o->go_lo)
 		code = check_goroutines(call, t, &frames, err);
 	if (!code)
 		code = steps->settle(steps->ctx, err);
-	if (code)
+	if (code) {
 		undo_all(o, t);
-	else
+		o->stood = 0; /* it may be mapped no more */
+	} else {
 		move_pcs(call, t, &frames);
+	}
 	close(sock);
 out:
 	signal_frames_free(&frames);
@@ -320,7 +323,7 @@ int operation_begin(struct operation *o, struct live_threads *stopped, const cha
 {
 	int code = put_in(o, stopped, entry, steps, err);
 
-	threads_go(stopped);
+	restart_go(stopped, o->stood);
 	return code;
 }
 
@@ -333,7 +336,7 @@ int operation_attach(struct operation *o, const char *entry, const struct operat
 	if (!code) {
 		code = is_another(o) ? err_set(err, ESRCH, "process %d has ended", o->pid)
 				     : put_in(o, &t, entry, steps, err);
-		threads_go(&t);
+		restart_go(&t, o->stood);
 		note_stop(o, &t);
 	}
 	return code;
@@ -415,6 +418,7 @@ static int change(struct operation *o, struct live_threads *t, uint64_t entry,
 		implant_hang_up(t, theirs);
 	else
 		code = implant_call(&im, t, call, err);
+	o->stood = call->stood;
 	if (!code) {
 		move_pcs(call, t, &frames);
 		code = steps->settle(steps->ctx, err);
@@ -440,7 +444,7 @@ int operation_change(struct operation *o, uint64_t entry, const struct operation
 	if (!code) {
 		code = is_another(o) ? err_set(err, ESRCH, "process %d has ended", o->pid)
 				     : change(o, &t, entry, steps, err);
-		threads_go(&t);
+		restart_go(&t, o->stood);
 		note_stop(o, &t);
 	}
 	return code;
@@ -658,7 +662,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 		code = restart_stop(&t, pid, err);
 		if (!code) {
 			code = try_to_detach(o, &in, &t, err);
-			threads_go(&t);
+			restart_go(&t, 0);
 			note_stop(o, &t);
 		} else if (threads_have_surgeon(pid)) {
 			code = 1;

@@ -25,6 +25,7 @@ struct operation {
 	bool stays;        /* nobody finds its goroutines */
 	bool remains;      /* of an ended recording, which may have begun to leave */
 	uint64_t deadline; /* operation_detach(): CLOCK_MONOTONIC, ms */
+	uint64_t stood;    /* of kron_live_call, 0: none */
 	uint64_t stood_ns; /* its longest stop so far */
 };
 

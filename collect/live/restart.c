@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +26,8 @@
 #include "collect/kernel/process_maps.h"
 
 #define SLEEPERS_MAX 4096 /* the oldest is forgotten */
+#define GO_ON_MS 10000    /* of who has yet to get a processor */
+#define RAN_NS 2000000    /* who has run for so long has gone on */
 #define STOP_MS 10000     /* a child that borrows the memory ends, or executes a program */
 
 /* ---- since when ---- */
@@ -334,4 +337,74 @@ int restart_stop(struct live_threads *t, pid_t pid, struct err *err)
 		vec_free(&waits.v);
 	} while (code == -EBUSY && clock_ms(CLOCK_MONOTONIC) < deadline);
 	return code;
+}
+
+/* ---- they go on ---- */
+
+struct waking {
+	pid_t tid;
+	uint64_t ran_ns; /* when it was looked at first */
+};
+struct wakings {
+	VEC(struct waking) v;
+};
+
+static uint64_t ran_ns(pid_t pid, pid_t tid)
+{
+	uint64_t ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%" SCNu64, &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+/* It sleeps again, or has run: who waits for a processor has the call still to make. */
+static bool has_gone_on(pid_t pid, struct waking *w)
+{
+	struct process_stat st;
+	uint64_t ran;
+
+	if (!process_read_stat(pid, w->tid, &st) || !strchr("Rt", st.state))
+		return true;
+	ran = ran_ns(pid, w->tid);
+	if (!w->ran_ns)
+		w->ran_ns = ran;
+	return ran > w->ran_ns + RAN_NS;
+}
+
+static void await_wakings(struct wakings *w, pid_t pid)
+{
+	const uint64_t deadline = clock_ms(CLOCK_MONOTONIC) + GO_ON_MS;
+	const struct timespec ts = {.tv_nsec = 100000};
+
+	while (w->v.n && clock_ms(CLOCK_MONOTONIC) < deadline) {
+		if (has_gone_on(pid, &w->v.v[w->v.n - 1]))
+			w->v.n--;
+		else
+			nanosleep(&ts, NULL);
+	}
+}
+
+void restart_go(struct live_threads *t, uint64_t stood)
+{
+	const uint64_t none = 0;
+	struct wakings w = {0};
+	const int mem = dup(t->mem);
+
+	vec_for(&t->v, k)
+		if (k->stopped && (int64_t)k->regs.rax == -ERESTART_RESTARTBLOCK)
+			*vec_push(&w.v) = (struct waking){.tid = k->tid};
+	threads_go(t);
+	await_wakings(&w, t->pid);
+	if (stood && pwrite(mem, &none, sizeof(none), (off_t)stood) < 0) {
+		/* it has ended, or executed another program */
+	}
+	close(mem);
+	vec_free(&w.v);
 }

@@ -16,6 +16,12 @@
  * could be stopped: then they run on.
  */
 int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
+/*
+ * threads_go(), and waits, for ten seconds at most, until who slept is back in its sleep.  Only then the word at `stood`
+ * of the process becomes 0 (0: there is none): before, a seccomp filter that comes may forbid the call with which the
+ * kernel goes on.
+ */
+void restart_go(struct live_threads *t, uint64_t stood);
 
 /* When the threads began to wait, as far as it can be known. */
 struct live_waits {

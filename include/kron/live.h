@@ -86,6 +86,9 @@ struct kron_live_call {
 	int32_t data_from, data_end;
 	char entry[4608];   /* ATTACH: "KRON_RT=..." of kron/wire.h */
 	int64_t tid_offset; /* ATTACH, quiet: of its number from %fs in every thread */
+	/* ATTACH, CHANGE, an answer: of the word that is not 0 until those who slept have gone on with
+	 * that; 0: none.  The surgeon clears it. */
+	uint64_t stood;
 	uint64_t go_lo,
 		go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is not a Go program */
 	uint64_t restorer[KRON_LIVE_SIGNALS]; /* HOME: the program's own, by signal; 0: none */

@@ -81,6 +81,8 @@ struct rt_proc {
 	uint32_t epoch;      /* board/model/access.h: zero in a forked child */
 	uint32_t asks;       /* atomic: one of the threads asks the collector (hook_dl.c) */
 	int32_t busy;        /* atomic: threads between rt_busy_begin() and rt_busy_end() */
+	/* All threads stood still for kron then, by sys_now_ms(), and some may not have gone on; 0: they have. */
+	_Atomic uint64_t stood_ms;
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
 	uint64_t populated[KRON_CHUNKS_MAX / 64];
 };
@@ -118,8 +120,6 @@ struct rt {
 	/* Wait mode: stuck_at(wake_waiters) when a thread waited for long and no room came. */
 	_Atomic uint64_t stuck;
 	_Atomic uint64_t no_waits_ms; /* until then nobody waits for room: lane.c */
-	/* All threads stood still for kron then, by sys_now_ms(); 0: never. */
-	_Atomic uint64_t stood_ms;
 	/* Chunks ready when the collector was waited for and added none. */
 	_Atomic uint32_t grown_to;
 	struct kron_ctl *ctl;

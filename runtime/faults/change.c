@@ -76,6 +76,12 @@ static void find_goroutines(struct rt_answer *a, const struct kron_live_call *ca
 	a->ngoroutines = n - call->goroutines;
 }
 
+void rt_change_note_stop(struct kron_live_call *call)
+{
+	kron_rt.proc->stood_ms = sys_now_ms();
+	call->stood = (uint64_t)&kron_rt.proc->stood_ms;
+}
+
 void rt_change(struct kron_live_call *call)
 {
 	struct kron_result res;
@@ -85,7 +91,8 @@ void rt_change(struct kron_live_call *call)
 		sys_close(call->sock);
 		return;
 	}
-	kron_rt.stood_ms = sys_now_ms();
+	if (kron_rt.live)
+		rt_change_note_stop(call);
 	mini_zero(&res, sizeof(res));
 	res.magic = KRON_WIRE_MAGIC;
 	res.kind = KRON_RESULT_END;

@@ -53,18 +53,19 @@ static void fall_quiet(void)
 	rt_busy_begin();
 }
 
-#define GO_ON_MS 200u
+#define GO_ON_MS 12000u /* the surgeon has been killed */
 
 /*
  * Who was in a sleep when kron stopped it goes on with that by another system call, restart_syscall, once it has a
- * processor.  A filter for all threads that comes before may kill it for that.
+ * processor.  A filter for all threads that comes before may kill it for that.  The surgeon says when all have.
  */
 static void let_others_go_on(void)
 {
-	const uint64_t until = kron_rt.stood_ms ? kron_rt.stood_ms + GO_ON_MS : 0;
-	const struct timespec nap = {.tv_nsec = 10000000};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t stood;
 
-	while (!kron_rt.quiet && sys_now_ms() < until)
+	while (!kron_rt.quiet && (stood = kron_rt.proc->stood_ms) &&
+	       sys_now_ms() < stood + GO_ON_MS)
 		sys2(__NR_nanosleep, (long)&nap, 0);
 }
 

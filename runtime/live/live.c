@@ -112,7 +112,8 @@ static void attach(struct kron_live_call *call)
 	kron_rt.no_children |= !(call->flags & KRON_LIVE_CHILDREN);
 	kron_rt.attached = !(call->flags & KRON_LIVE_STARTS);
 	kron_rt.leaves = call->flags & KRON_LIVE_LEAVES;
-	kron_rt.stood_ms = sys_now_ms();
+	if (kron_rt.live)
+		rt_change_note_stop(call);
 	res.magic = KRON_WIRE_MAGIC;
 	res.kind = KRON_RESULT_END;
 	res.flags &= KRON_RESULT_AGAIN;
