@@ -162,6 +162,14 @@ static int next_message(struct table *t, struct message *m, bool stands_still)
 	return -ECANCELED;
 }
 
+/* What it wanted last may still lie in the socket. */
+static bool recorder_has_gone(const struct table *t)
+{
+	struct pollfd p = {.fd = t->sock, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
+}
+
 static int await_word(struct table *t, struct err *err)
 {
 	struct message m;
@@ -332,10 +340,12 @@ static int await_exec(struct table *t, struct err *err)
 		       seen == LIVE_EXEC_GONE ? "it has ended" : "it did not execute its program");
 }
 
+/* Without its recorder the thread executes the program at once, and that could see that it is traced. */
 static void seize(struct table *t, pid_t tid)
 {
 	struct err err;
-	int code = threads_seize_child(&t->starting, tid, &err);
+	int code = recorder_has_gone(t) ? err_set(&err, ECANCELED, "the recorder has gone")
+					: threads_seize_child(&t->starting, tid, &err);
 
 	say_done(t, code, &err, 0);
 	if (code)

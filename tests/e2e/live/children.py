@@ -285,6 +285,69 @@ def killed(starter, child):
     wait_for(lambda: not surgeons(), "the end of all surgeons")
 
 
+WATCHFUL = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 200; i++) {
+        char line[256];
+        int pid = 0;
+        FILE *f = fopen("/proc/self/status", "r");
+        while (f && fgets(line, sizeof(line), f)) sscanf(line, "TracerPid: %d", &pid);
+        if (f) fclose(f);
+        if (pid) return puts("traced"), fflush(stdout), 1;
+        if (!i) puts("runs"), fflush(stdout);
+        usleep(1000);
+    }
+    return puts("was never traced") < 0;
+}
+"""
+
+
+def children(pid, tid=None):
+    try:
+        with open(f"/proc/{pid}/task/{tid or pid}/children") as f:
+            return [int(child) for child in f.read().split()]
+    except OSError:
+        return []
+
+
+def is_traced(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return "TracerPid:\t0\n" not in f.read()
+
+
+def surgeon_of(recorder):
+    """Its third child: a helper and the program come first."""
+    return sorted(c for t in os.listdir(f"/proc/{recorder.pid}/task") for c in children(recorder.pid, t))[2:][:1]
+
+
+def killed_before_its_surgeon(starter):
+    """A surgeon that begins when its recorder has gone leaves the program alone, which runs by then."""
+    compile_text("watchful", WATCHFUL, "-static")
+    early = 0
+    for _ in range(4):
+        with open("out", "w") as out:
+            r = subprocess.Popen(
+                [KRON, "record", "-q", "-o", "t", "--", starter, "vfork", "./watchful"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
+            )
+        (surgeon,) = wait_for(lambda: surgeon_of(r), "a surgeon")
+        os.kill(surgeon, signal.SIGSTOP)
+        program = children(r.pid)[1]
+        is_early = not any(map(is_traced, children(program)))
+        r.kill()
+        r.wait()
+        if is_early:
+            wait_for(lambda: "runs" in open("out").read(), "its program")
+        os.kill(surgeon, signal.SIGCONT)
+        wait_for(lambda: "status" in open("out").read(), "its end")
+        need(not is_early or "never traced" in open("out").read(), open("out").read())
+        early += is_early
+    need(early, f"{early} surgeons were stopped before they began")
+    wait_for(lambda: not surgeons(), "the end of all surgeons")
+
+
 def stopped_recorder(starter, child):
     """Kron is stopped when a program is to be planned: that runs all the same."""
     subprocess.run(["cp", child, "big"], check=True)
@@ -472,6 +535,7 @@ with Suite("children") as s:
     if busybox and "statically" in run("file", "-L", busybox).stdout:
         s.case("busybox", stripped, busybox, static)
     s.case("a killed recorder", killed, at["starter_dynamic"], static)
+    s.case("a recorder that is killed before its surgeon begins", killed_before_its_surgeon, at["starter_dynamic"])
     s.case("a stopped recorder", stopped_recorder, at["starter_dynamic"], static)
     for kind in "attached_dynamic", "attached_static":
         s.case(f"{kind}, --children", children_of_attached, at[kind], at["child_dynamic"], static, pie)
