@@ -439,32 +439,51 @@ bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t p
 	return m->uid ? m->uid == uid : m->pid == pid;
 }
 
-/* Of one owner: the index of the one that was noted last, + 1; 0: none. */
-static uint32_t find_place(const struct trace_pages *p, uint32_t uid, uint32_t pid,
-			   uint64_t address)
+/* The first place that is another owner's, or begins after the address. */
+static size_t places_end(const struct trace_pages *p, const struct place_key *key)
 {
-	const struct place_key key = {uid, pid, address};
 	size_t lo = 0, hi = p->places.n;
-	uint32_t found = 0;
 
 	while (lo < hi) {
 		const size_t mid = (lo + hi) / 2;
 		const struct place_key k = key_of(&p->maps.v[p->places.v[mid].at]);
 
-		if (compare_keys(&k, &key) <= 0)
+		if (compare_keys(&k, key) <= 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo && p->places.v[lo - 1].end > address; lo--) {
-		const uint32_t at = p->places.v[lo - 1].at;
-		const struct place_key k = key_of(&p->maps.v[at]);
+	return lo;
+}
 
-		if (k.uid != uid || k.pid != pid)
+/* The mapping before places[*i] that holds the address; *i is its place.  NULL: there is none. */
+static const struct trace_mapping *
+place_before(const struct trace_pages *p, const struct place_key *key, uint64_t address, size_t *i)
+{
+	while (*i && p->places.v[*i - 1].end > address) {
+		const struct trace_mapping *m = &p->maps.v[p->places.v[--*i].at];
+		const struct place_key k = key_of(m);
+
+		if (k.uid != key->uid || k.pid != key->pid)
 			break;
-		if (p->maps.v[at].end > address && at >= found)
-			found = at + 1;
+		if (m->end > address)
+			return m;
 	}
+	return NULL;
+}
+
+/* Of one owner: the index of the one that was noted last, + 1; 0: none. */
+static uint32_t find_place(const struct trace_pages *p, uint32_t uid, uint32_t pid,
+			   uint64_t address)
+{
+	const struct place_key key = {uid, pid, address};
+	const struct trace_mapping *m;
+	size_t i = places_end(p, &key);
+	uint32_t found = 0;
+
+	while ((m = place_before(p, &key, address, &i)))
+		if (m - p->maps.v >= found)
+			found = (uint32_t)(m - p->maps.v) + 1;
 	return found;
 }
 
@@ -476,6 +495,37 @@ const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uin
 	const uint32_t found = one > other ? one : other;
 
 	return found ? &p->maps.v[found - 1] : NULL;
+}
+
+/* A file that is replaced while it is mapped gets another name. */
+static bool is_same_file(const char *a, const char *b)
+{
+	const size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+
+	return !strncmp(a, b, n) &&
+	       (a[n] == b[n] || !strcmp(a + n, " (deleted)") || !strcmp(b + n, " (deleted)"));
+}
+
+static bool has_other_place(const struct trace_pages *p, const struct place_key *key,
+			    uint64_t address, const char *name)
+{
+	const struct trace_mapping *m;
+	size_t i = places_end(p, key);
+
+	while ((m = place_before(p, key, address, &i)))
+		if (!is_same_file(m->name, name))
+			return true;
+	return false;
+}
+
+bool trace_pages_are_mixed(const struct trace_pages *p, uint32_t uid, uint32_t pid,
+			   uint64_t address)
+{
+	const struct trace_mapping *m = trace_pages_mapping(p, uid, pid, address);
+
+	return m && ((uid &&
+		      has_other_place(p, &(struct place_key){uid, 0, address}, address, m->name)) ||
+		     has_other_place(p, &(struct place_key){0, pid, address}, address, m->name));
 }
 
 const char *trace_mapping_name(const struct trace_mapping *m)

@@ -306,7 +306,8 @@ static struct trace_mapping *find_mapping(struct pages *p, const struct trace_ma
 
 /*
  * A process that executes another program has that one's mappings already while it is still taken for the first.  Each
- * program has its [vdso] elsewhere, or none as long as it is made ready, and a forked child has its parent's.
+ * program has its [vdso] elsewhere, or none as long as it is made ready, and a forked child has its parent's.  What was
+ * noted of this program itself may have no uid yet.
  */
 static bool is_next_program(const struct pages *p, const struct process_maps *maps, pid_t pid,
 			    uint32_t uid, uint32_t ticket)
@@ -324,7 +325,7 @@ static bool is_next_program(const struct pages *p, const struct process_maps *ma
 			continue;
 		if (is_owners(p, i, uid, ticket))
 			return m->start != vdso;
-		is_known |= m->pid != (uint32_t)pid && m->start == vdso;
+		is_known |= (m->pid != (uint32_t)pid || !m->uid) && m->start == vdso;
 		any = true;
 	}
 	return any && !is_known;

@@ -132,6 +132,7 @@ static void add(struct range *to, const struct range *r)
 	to->pages += r->pages;
 	to->reads += r->reads;
 	to->writes += r->writes;
+	to->mixed |= r->mixed;
 }
 
 /* Of all threads. */
@@ -159,6 +160,7 @@ static struct range page_at(const struct report *rep, size_t first)
 		r.writes += p->writes;
 	}
 	r.mapping = trace_pages_mapping(rep->p, r.uid, r.pid, r.start);
+	r.mixed = trace_pages_are_mixed(rep->p, r.uid, r.pid, r.start);
 	return r;
 }
 
@@ -292,6 +294,7 @@ static void put_range(const struct report *rep, FILE *f, const struct range *r, 
 		fprintf(f, " %7" PRIu32, r->pid);
 	fputc(' ', f);
 	text_put(f, trace_mapping_name(r->mapping));
+	fputs(r->mixed ? " ~" : "", f);
 	if (module) {
 		fputs(", after ", f);
 		text_put(f, module);
@@ -371,6 +374,10 @@ static void put_text(const struct report *rep, FILE *f)
 	bool is_lines = rep->p->unit == TRACE_LINE_SIZE;
 
 	put_head(rep, f);
+	if (rep->sum.mixed)
+		fputs("~: other mappings were at these addresses at another time, and what was counted there is of all "
+		      "of them\n",
+		      f);
 	if (rep->o->functions)
 		report_pages_functions(rep, f);
 	if (rep->o->sharing) {
@@ -449,6 +456,10 @@ static void put_json_row(const struct report *rep, struct json *j, const struct 
 	}
 	json_ku64(j, "pid", r->pid);
 	json_kstr(j, "mapping", r->mapping && *r->mapping->name ? r->mapping->name : NULL);
+	if (r->mixed) {
+		json_key(j, "mixed");
+		json_bool(j, true);
+	}
 	put_json_symbols(rep, j, r);
 	if (rep->p->nodes > 1)
 		put_json_node(j, "home", trace_pages_home(rep->p, r->uid, r->start));

@@ -23,6 +23,7 @@ struct range {
 	uint64_t pages, reads, writes;
 	size_t first, n; /* of a page: what its threads did, p->v.v[first] ... */
 	unsigned writers;
+	bool mixed; /* other mappings were there, too, at another time */
 };
 
 struct report {

@@ -213,6 +213,47 @@ def kept():
     tap.need(r.stderr.count("\n") == 1, r.stderr)
 
 
+LIBRARY = """
+#define SIZE 65536
+static volatile char data[SIZE];
+__attribute__((noinline)) void writes(int n) { for (int i = 0; i < n; i++) data[SIZE / 2] = (char)i; }
+"""
+ONE_AFTER_ANOTHER = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+        void *h = dlopen(argv[i], RTLD_NOW);
+        void (*writes)(int) = (void (*)(int))dlsym(h, "writes");
+        writes(atoi(argv[i + 1]));
+        dlclose(h);
+    }
+    return 0;
+}
+"""
+
+
+def of_written_page(rows, n):
+    (row,) = [r for r in rows if r["writes"] == n and not r["reads"]]
+    return row
+
+
+def one_address():
+    """A library that comes where another one was: what was counted there is of both, and is said to be."""
+    tap.compile_text("user", ONE_AFTER_ANOTHER)
+    for name in "first", "second":
+        # a file of its own for the data, not memory that has no name
+        tap.compile_text(f"{name}.so", LIBRARY.replace("data[SIZE]", "data[SIZE] = {1}"), "-shared", "-fPIC")
+    alone = of_written_page(pages("-L", "first.so", "--", "./user", "./first.so", "3000"), 3000)
+    tap.need(alone["mapping"].endswith("first.so") and "mixed" not in alone, alone)
+    argv = ["./user", "./first.so", "3000", "./second.so", "500"]
+    both = of_written_page(pages("-L", "first.so", "-L", "second.so", "--", *argv), 3500)
+    tap.need(both["mixed"] and not both["variables"], both)
+    text = kron("pages", "-L", "first.so", "-L", "second.so", "--", *argv).stdout
+    tap.need("second.so ~" in text and "\n~: other mappings" in text, text)
+
+
 def damaged():
     """counts of which a part is missing, or not what was written, are not shown as if they were all"""
     build()
@@ -312,6 +353,7 @@ with tap.Suite("page_reports") as s:
     s.case("one user", one_user)
     s.case("what kron record has counted", from_record)
     s.case("counts that are kept", kept)
+    s.case("one library after another", one_address)
     s.case("counts that are damaged", damaged)
     s.case("a recorder that is killed", killed)
     s.case("many mappings", many_mappings)
