@@ -11,6 +11,7 @@ A case runs in an empty folder.  The seed of tap.rnd is printed; KRON_TEST_SEED 
 import contextlib
 import os
 import random
+import re
 import resource
 import shutil
 import struct
@@ -92,6 +93,17 @@ def small_disk(folder, size):
         yield
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
+
+
+def segments_left():
+    """Names of recordings whose recorder has ended: other tests record meanwhile."""
+    left = set()
+    for name in os.listdir("/dev/shm"):
+        with contextlib.suppress(OSError):
+            recorder = re.match(r"/proc/\d+", os.readlink(os.path.join("/dev/shm", name)))
+            if recorder and not os.path.exists(recorder[0]):
+                left.add(name)
+    return left
 
 
 def grow_disk(folder, size):
