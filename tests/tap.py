@@ -110,9 +110,10 @@ def grow_disk(folder, size):
     subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
 
 
-def children_of(pid):
+def children_of(pid, tid=None):
+    """Those that its first thread has started, or the thread tid."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
+        with open(f"/proc/{pid}/task/{tid or pid}/children") as f:
             return [int(p) for p in f.read().split()]
     except OSError:
         return []

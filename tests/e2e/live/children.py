@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import ended, interrupt, record_pid, surgeons  # noqa: E402
-from tap import KRON, Skip, Suite, compile_text, need, need_root, truth, wait_for  # noqa: E402
+from tap import KRON, Skip, Suite, children_of, compile_text, need, need_root, truth, wait_for  # noqa: E402
 
 CHILD = """
 #define _GNU_SOURCE
@@ -304,14 +304,6 @@ int main(void) {
 """
 
 
-def children(pid, tid=None):
-    try:
-        with open(f"/proc/{pid}/task/{tid or pid}/children") as f:
-            return [int(child) for child in f.read().split()]
-    except OSError:
-        return []
-
-
 def is_traced(pid):
     with open(f"/proc/{pid}/status") as f:
         return "TracerPid:\t0\n" not in f.read()
@@ -319,7 +311,7 @@ def is_traced(pid):
 
 def surgeon_of(recorder):
     """Its third child: a helper and the program come first."""
-    return sorted(c for t in os.listdir(f"/proc/{recorder.pid}/task") for c in children(recorder.pid, t))[2:][:1]
+    return sorted(c for t in os.listdir(f"/proc/{recorder.pid}/task") for c in children_of(recorder.pid, t))[2:][:1]
 
 
 def killed_before_its_surgeon(starter):
@@ -334,8 +326,8 @@ def killed_before_its_surgeon(starter):
             )
         (surgeon,) = wait_for(lambda: surgeon_of(r), "a surgeon")
         os.kill(surgeon, signal.SIGSTOP)
-        program = children(r.pid)[1]
-        is_early = not any(map(is_traced, children(program)))
+        program = children_of(r.pid)[1]
+        is_early = not any(map(is_traced, children_of(program)))
         r.kill()
         r.wait()
         if is_early:
