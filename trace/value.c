@@ -73,6 +73,14 @@ struct value value_of(const struct trace_user_event *u, const struct trace_event
 	return (struct value){u->type, bits << shift >> shift, NULL};
 }
 
+bool value_is_whole(struct value v)
+{
+	if (v.type.form == VALUE_HALF)
+		return false;
+	return !v.memory ||
+	       (!v.memory->is_unreadable && v.memory->length >= v.type.count * v.type.bits / 8u);
+}
+
 bool value_is_floating(struct value v)
 {
 	return v.type.form == 'd' || v.type.form == 'f';

@@ -36,6 +36,8 @@ static inline bool value_is_number(struct value v)
 	return !v.memory;
 }
 bool value_is_floating(struct value v);
+/* It is as its type says: not a low half, not unreadable.  A text may be cut. */
+bool value_is_whole(struct value v);
 /* A text as it is, an array as value_text() writes it.  NULL: it is none, or cannot be read. */
 const char *value_string(struct value v, char buf[VALUE_TEXT]);
 

@@ -13,6 +13,10 @@
  *            payloads are two's complements, doubles their bits
  *   text 3   u32 event, u8 how, string payload, u8 level       likewise, of a value in memory that is a
  *            text, or could not be read
+ *   4 ...    one for each of these probes whose value has a name: user or text, and after it a struct `value`
+ *            with the value as a field of its name and type.  It is a struct, for the name may be any, and `level`
+ *            too; what could not be read does not have it
+ *   then     likewise, user with a struct `low_half`, where of 64 bits the sample has but the lower ones
  *
  * The context of a CPU's packets has no pid, tid and stack, its only event is
  *
@@ -21,6 +25,7 @@
  * Times are nanoseconds from the start of the trace; the clock's offset makes a date of them.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,12 +40,12 @@
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX (26u + VALUE_TEXT + 1)
+#define EVENT_MAX (26u + 2 * (VALUE_TEXT + 1)) /* a text stands there twice */
 #define EXTENDED 31u
 #define TIME_BITS 27
 
 enum { THREAD_STREAM, CPU_STREAM };
-enum { ENTRY, EXIT, USER, TEXT };
+enum { ENTRY, EXIT, USER, TEXT, FIRST_VALUE };
 enum { SWITCH };
 enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING };
 
@@ -56,6 +61,10 @@ struct __attribute__((packed)) packet {
 #define CPU_HEAD offsetof(struct packet, pid)
 _Static_assert(sizeof(struct packet) == 24 + 56, "packet of the metadata below");
 
+#define USER_FIELDS " enum user name; uint64_t payload; uint8_t level;"
+#define TEXT_FIELDS                                                                   \
+	" enum user name; enum : uint8_t { whole = 0, cut = 1, unreadable = 2 } how;" \
+	" string payload; uint8_t level;"
 static const char metadata[] =
 	"typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
 	"typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
@@ -96,11 +105,8 @@ static const char metadata[] =
 	"event { name = exit; id = 1; stream_id = 0; fields := struct {"
 	" enum function function;"
 	" enum : uint8_t { exit = 0, inferred = 1, running = 2 } how; }; };\n"
-	"event { name = user; id = 2; stream_id = 0; fields := struct {"
-	" enum user name; uint64_t payload; uint8_t level; }; };\n"
-	"event { name = text; id = 3; stream_id = 0; fields := struct {"
-	" enum user name; enum : uint8_t { whole = 0, cut = 1, unreadable = 2 } how;"
-	" string payload; uint8_t level; }; };\n"
+	"event { name = user; id = 2; stream_id = 0; fields := struct {" USER_FIELDS " }; };\n"
+	"event { name = text; id = 3; stream_id = 0; fields := struct {" TEXT_FIELDS " }; };\n"
 	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
 	" uint32_t tid; uint32_t pid;"
 	" enum : uint8_t { in = 1, out = 2, preempted = 3 } kind; }; };\n";
@@ -117,6 +123,7 @@ struct ctf {
 	uint64_t last;
 	struct export_set unknown;
 	VEC(uint32_t) unknown_list;
+	bool *has_half; /* by user's event: there are samples with a low half */
 };
 
 /* ---- packets ---- */
@@ -165,7 +172,7 @@ static void put_event(struct ctf *c, uint32_t id, uint64_t tsc, uint32_t functio
 {
 	uint64_t ns = trace_time(c->t, tsc);
 	uint8_t extended = EXTENDED;
-	uint32_t compact = id | (uint32_t)(ns << 5);
+	const uint32_t compact = (uint32_t)(ns << 5) | (id & EXTENDED);
 
 	if (c->n + EVENT_MAX > PACKET_MAX)
 		end_packet(c);
@@ -173,7 +180,7 @@ static void put_event(struct ctf *c, uint32_t id, uint64_t tsc, uint32_t functio
 		c->head.begin = c->last = ns;
 		c->n = c->head_size;
 	}
-	if ((ns - c->last) >> TIME_BITS) {
+	if (id >= EXTENDED || (ns - c->last) >> TIME_BITS) {
 		put(c, &extended, 1);
 		put(c, &id, 4);
 		put(c, &ns, 8);
@@ -222,32 +229,69 @@ static void on_special(void *ctx, const struct trace_event *e)
 	}
 }
 
+/* ---- values ---- */
+
+static uint32_t number_of(const struct ctf *c, const struct trace_user_event *u)
+{
+	return (uint32_t)(u - c->t->user_events);
+}
+
+/* Of which event a value is: with the value as its probe says that it is meant, or without. */
+static uint32_t event_of(struct ctf *c, const struct trace_user_event *u, struct value v)
+{
+	const uint32_t i = number_of(c, u);
+	const bool is_text = u->type.form == VALUE_STRING || u->type.count;
+
+	if (v.type.form == VALUE_HALF && u->payload[0]) {
+		c->has_half[i] = true;
+		return FIRST_VALUE + (uint32_t)c->t->nuser_events + i;
+	}
+	if (u->payload[0] && is_text == !value_is_number(v) && value_is_whole(v))
+		return FIRST_VALUE + i;
+	return value_is_number(v) ? USER : TEXT;
+}
+
+/* A type of no bits is none: 32. */
+static unsigned size_of(const struct trace_value_type *type)
+{
+	return type->bits ? type->bits / 8u : 4;
+}
+
 static void put_text(struct ctf *c, uint64_t tsc, const struct trace_user_event *u, struct value v)
 {
 	char buf[VALUE_TEXT];
 	const char *text = value_string(v, buf);
 	char *shown = text_shown(text ? text : "");
 	const uint8_t how = v.memory->is_unreadable ? 2 : v.memory->is_cut;
+	const uint32_t event = event_of(c, u, v);
 
-	put_event(c, TEXT, tsc, u->n);
+	put_event(c, event, tsc, u->n);
 	put(c, &how, 1);
 	put(c, shown, strlen(shown) + 1);
 	put(c, &u->level, 1);
+	if (event != TEXT && u->type.count)
+		put(c, v.memory->text, u->type.count * size_of(&u->type));
+	else if (event != TEXT)
+		put(c, shown, strlen(shown) + 1);
 	xfree(shown);
 }
 
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
+	struct ctf *c = ctx;
 	const struct value v = value_of(u, e);
 	const uint64_t number = v.number;
+	const uint32_t event = event_of(c, u, v);
 
 	if (!value_is_number(v)) {
-		put_text(ctx, e->tsc, u, v);
+		put_text(c, e->tsc, u, v);
 		return;
 	}
-	put_event(ctx, USER, e->tsc, u->n);
-	put(ctx, &number, sizeof(number));
-	put(ctx, &u->level, 1);
+	put_event(c, event, e->tsc, u->n);
+	put(c, &number, sizeof(number));
+	put(c, &u->level, 1);
+	if (event != USER)
+		put(c, &number, size_of(&v.type)); /* the lowest byte comes first */
 }
 
 static void end_stream(struct ctf *c)
@@ -393,6 +437,62 @@ static void put_user_events(struct ctf *c, FILE *f)
 	fputs(t->nuser_events ? "\n};\n" : "\tnone = 0\n};\n", f);
 }
 
+/* As TSDL has names, and keeps its own words: after an underscore, which readers take away. */
+static void put_field_name(FILE *f, const char *s)
+{
+	putc('_', f);
+	for (; *s; s++)
+		putc(isascii(*s) && isalnum((unsigned char)*s) ? *s : '_', f);
+}
+
+static void put_type(FILE *f, const struct trace_value_type *type)
+{
+	const unsigned bits = 8 * size_of(type);
+
+	if (type->form == VALUE_STRING)
+		fputs("string", f);
+	else if (type->form == 'd' || type->form == 'f')
+		fprintf(f, "floating_point { exp_dig = %u; mant_dig = %u; align = 8; }",
+			bits == 64 ? 11 : 8, bits == 64 ? 53 : 24);
+	else
+		fprintf(f, "integer { size = %u; align = 8; signed = %s; base = %u; }", bits,
+			type->form == 's' ? "true" : "false",
+			type->form == 's' || type->form == 'u' ? 10 : 16);
+}
+
+/* An event with a value; `group` is the struct that it stands in. */
+static void put_value_event(FILE *f, const struct trace_user_event *u, uint32_t id,
+			    const struct trace_value_type *type, const char *group)
+{
+	const bool is_text = type->form == VALUE_STRING || type->count;
+
+	fprintf(f, "event { name = %s; id = %" PRIu32 "; stream_id = 0; fields := struct {",
+		is_text ? "text" : "user", id);
+	fputs(is_text ? TEXT_FIELDS : USER_FIELDS, f);
+	fputs(" struct { ", f);
+	put_type(f, type);
+	putc(' ', f);
+	put_field_name(f, u->payload);
+	if (type->count)
+		fprintf(f, "[%u]", type->count);
+	fprintf(f, "; } %s; }; };\n", group);
+}
+
+static void put_value_events(const struct ctf *c, FILE *f)
+{
+	const struct trace_value_type half = {VALUE_HALF, 32, 0};
+
+	for (uint32_t i = 0; i < c->t->nuser_events; i++) {
+		const struct trace_user_event *u = &c->t->user_events[i];
+
+		if (u->payload[0])
+			put_value_event(f, u, FIRST_VALUE + i, &u->type, "value");
+		if (c->has_half[i])
+			put_value_event(f, u, FIRST_VALUE + (uint32_t)c->t->nuser_events + i, &half,
+					"low_half");
+	}
+}
+
 static void put_uuid(FILE *f, const uint8_t *u)
 {
 	fputs("\tuuid = \"", f);
@@ -434,6 +534,7 @@ static void put_metadata(struct ctf *c)
 	put_functions(c, f);
 	put_user_events(c, f);
 	fputs(strstr(metadata, "stream {"), f);
+	put_value_events(c, f);
 	export_dir_close(&c->dir, f);
 }
 
@@ -460,6 +561,7 @@ int export_ctf(const struct trace *t, const char *path, struct err *err)
 	int ret;
 
 	c->t = t;
+	c->has_half = xcalloc(t->nuser_events + 1, sizeof(*c->has_half));
 	c->head.magic = MAGIC;
 	c->head.stream_id = THREAD_STREAM;
 	c->head_size = sizeof(c->head);
@@ -473,6 +575,7 @@ int export_ctf(const struct trace *t, const char *path, struct err *err)
 	}
 	vec_free(&c->unknown_list);
 	export_set_free(&c->unknown);
+	xfree(c->has_half);
 	xfree(c);
 	return ret;
 }

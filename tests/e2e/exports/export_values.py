@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 """
 # the lowest numbers, 2^63 and -0.0 are one and the same 64 bits
 ROWS = [(-7, 2**64 - 1, -2.5, 'a "b", c'), (-2**63, 2**63, -0.0, "BAD"), (2**63 - 1, 0, math.inf, "unreadable"),
-        (0, 5, math.nan, ""), (-1, 0x123456789abcdef0, 1234.0625, "t" * 70), (2**31, 7, -math.inf, "null")]
+        (0, 5, math.nan, ""), (-1, 0x123456789abcdef0, 1234.5, "t" * 70), (2**31, 7, -math.inf, "null")]
 # event -> the name of its value, its type, where it is
 VALUES = {
     **{f"s{bits}": ("n", f"s{bits}", "$arg1") for bits in (8, 16, 32, 64)},
@@ -54,6 +54,7 @@ VALUES = {
     "real": ("level", "double", "$arg3"), "short": ("payload", "float", "$arg3"), "text": ("name", "string", "$arg4"),
     "far": ("value", "s32", "*(s32*)$arg5"), "far64": ("how", "s64", "*(s64*)$arg5"),
     "array": ("string", "s16[2]", "$arg5"), "plain": ("n", "", "$arg1"),
+    **{f"more{i}": ("n", "u32", "$arg2") for i in range(12)},  # so many that numbers of CTF's events have more than five bits
 }
 Value = collections.namedtuple("Value", "name state value")
 
