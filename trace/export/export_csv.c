@@ -82,7 +82,7 @@ static void put_row(void *ctx, const int64_t *row, const char *text)
 			putc(',', c->out);
 		if (i == EXPORT_TABLE_text && text)
 			put_text(c->out, text);
-		else if (!c->columns[i].optional || row[i] != PARQUET_NULL)
+		else if (!c->columns[i].optional || !export_table_is_null(row, (unsigned)i))
 			put_value(c, c->columns[i].type, row[i]);
 	}
 	putc('\n', c->out);

@@ -153,17 +153,21 @@ static void put_row(void *ctx, const int64_t *row, const char *text)
 {
 	struct dataset *d = ctx;
 	int64_t kept[EXPORT_TABLE_WIDTH];
+	bool known[EXPORT_TABLE_WIDTH];
 
 	if (d->dir.error)
 		return;
 	if (!d->folder[0])
 		make_folder(d);
 	find_file(d, row[EXPORT_TABLE_time_ns]);
-	for (unsigned i = 0; i < d->ncolumns; i++)
+	for (unsigned i = 0; i < d->ncolumns; i++) {
 		kept[i] = row[d->from[i]];
+		known[i] = !export_table_is_null(row, d->from[i]);
+	}
 	if (text)
 		kept[d->text_column] = parquet_passing_text(d->p, text);
-	parquet_row(d->p, kept);
+	known[d->text_column] = text;
+	parquet_row(d->p, kept, known);
 	d->rows++;
 }
 
@@ -230,7 +234,7 @@ int export_dataset(const struct trace *t, const char *path, uint64_t slice_ns, s
 		return code;
 	folder = xasprintf("%s/", export_dir_path(&d.dir));
 	choose_columns(&d);
-	d.sort = row_sort_open(folder, EXPORT_TABLE_WIDTH, EXPORT_TABLE_time_ns, &d.dir.error);
+	d.sort = row_sort_open(folder, EXPORT_TABLE_NUMBERS, EXPORT_TABLE_time_ns, &d.dir.error);
 	d.table = export_table_open(t, &d.pool, on_row, &d);
 	put_folders(&d);
 	if (!d.has_files && !d.dir.error)

@@ -11,12 +11,16 @@ static void put_row(void *ctx, const int64_t *row, const char *text)
 {
 	struct parquet *p = ctx;
 	int64_t whole[EXPORT_TABLE_WIDTH];
+	bool known[EXPORT_TABLE_WIDTH];
 
-	for (int i = 0; i < EXPORT_TABLE_WIDTH; i++)
+	for (unsigned i = 0; i < EXPORT_TABLE_WIDTH; i++) {
 		whole[i] = row[i];
+		known[i] = !export_table_is_null(row, i);
+	}
 	if (text)
 		whole[EXPORT_TABLE_text] = parquet_passing_text(p, text);
-	parquet_row(p, whole);
+	known[EXPORT_TABLE_text] = text;
+	parquet_row(p, whole, known);
 }
 
 void export_parquet(const struct trace *t, FILE *out)
@@ -37,7 +41,7 @@ void export_parquet(const struct trace *t, FILE *out)
 
 static void put_interval(void *ctx, const int64_t *values, const bool *known)
 {
-	parquet_row_known(ctx, values, known);
+	parquet_row(ctx, values, known);
 }
 
 void export_intervals_parquet(const struct trace *t, FILE *out)

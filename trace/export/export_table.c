@@ -28,6 +28,8 @@ enum kind {
 		NKINDS
 };
 
+enum state { STATE_WHOLE, STATE_CUT, STATE_HALF, STATE_UNREADABLE, NSTATES };
+
 const struct parquet_column export_table_columns[EXPORT_TABLE_WIDTH] = {
 #define X(name, type, optional) {#name, PARQUET_##type, optional},
 	EXPORT_TABLE_COLUMNS(X)
@@ -48,6 +50,8 @@ struct export_table {
 	struct index functions; /* number -> index of names */
 	VEC(int64_t) names;
 	int64_t *modules, no_module;
+	int64_t *payloads, *payload_types; /* by user's event: names, or EXPORT_TABLE_NULL */
+	int64_t states[NSTATES];
 	VEC(struct frame) frames;
 	uint32_t free_frame;              /* index + 1 */
 	uint32_t cpu;                     /* of the event that is being fed */
@@ -86,13 +90,14 @@ static int64_t level_of(const struct export_table *w, uint32_t function)
 {
 	const struct trace_function *f = trace_function_of(w->t, KRON_EVENT_ENTRY(function));
 
-	return f ? f->level : PARQUET_NULL;
+	return f ? f->level : EXPORT_TABLE_NULL;
 }
 
 static void start_row(const struct export_table *w, int64_t *row, enum kind kind, uint64_t tsc)
 {
 	for (int i = 0; i < EXPORT_TABLE_WIDTH; i++)
 		row[i] = w->lane[i];
+	row[EXPORT_TABLE_IS_NUMBER] = 0;
 	row[EXPORT_TABLE_kind] = w->kinds[kind];
 	row[EXPORT_TABLE_cpu] = w->cpu;
 	row[EXPORT_TABLE_time_ns] = (int64_t)trace_time(w->t, tsc);
@@ -131,7 +136,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	struct export_table *w = ctx;
 	struct frame *f = &w->frames.v[c->node];
 	uint64_t ticks = c->exit_tsc - c->entry_tsc;
-	int64_t row[EXPORT_TABLE_WIDTH];
+	int64_t row[EXPORT_TABLE_NUMBERS];
 
 	(void)e;
 	start_row(w, row,
@@ -145,7 +150,8 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	row[EXPORT_TABLE_depth] = c->depth;
 	row[EXPORT_TABLE_function] = name_of(w, c->function);
 	row[EXPORT_TABLE_module] = module_of(w, c->function);
-	row[EXPORT_TABLE_caller] = c->caller == UINT32_MAX ? PARQUET_NULL : name_of(w, c->caller);
+	row[EXPORT_TABLE_caller] =
+		c->caller == UINT32_MAX ? EXPORT_TABLE_NULL : name_of(w, c->caller);
 	row[EXPORT_TABLE_recursive] = c->recursive;
 	row[EXPORT_TABLE_spans_loss] = c->spans_loss;
 	row[EXPORT_TABLE_level] = level_of(w, c->function);
@@ -157,7 +163,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 {
 	struct export_table *w = ctx;
-	int64_t row[EXPORT_TABLE_WIDTH];
+	int64_t row[EXPORT_TABLE_NUMBERS];
 
 	start_row(w, row, KIND_orphan, e->tsc);
 	row[EXPORT_TABLE_function] = name_of(w, function);
@@ -170,7 +176,7 @@ static void on_special(void *ctx, const struct trace_event *e)
 {
 	struct export_table *w = ctx;
 	bool is_loss = e->s.event == KRON_EVENT_LOST;
-	int64_t row[EXPORT_TABLE_WIDTH];
+	int64_t row[EXPORT_TABLE_NUMBERS];
 
 	if (!is_loss && e->s.event != KRON_EVENT_CPU)
 		return;
@@ -179,19 +185,64 @@ static void on_special(void *ctx, const struct trace_event *e)
 	put_row(w, row);
 }
 
+static void set_number(int64_t *row, unsigned column, int64_t bits)
+{
+	row[column] = bits;
+	row[EXPORT_TABLE_IS_NUMBER] |= 1ll << column;
+}
+
+static int64_t bits_of(double d)
+{
+	int64_t bits;
+
+	memcpy(&bits, &d, sizeof(bits));
+	return bits;
+}
+
+static enum state state_of(struct value v)
+{
+	if (v.type.form == VALUE_HALF)
+		return STATE_HALF;
+	if (!value_is_whole(v))
+		return STATE_UNREADABLE;
+	return v.memory && v.memory->is_cut ? STATE_CUT : STATE_WHOLE;
+}
+
+/* The value by its name, as its type says. */
+static void set_value(const struct export_table *w, int64_t *row, const struct trace_user_event *u,
+		      struct value v)
+{
+	const size_t i = (size_t)(u - w->t->user_events);
+
+	if (w->payloads[i] == EXPORT_TABLE_NULL)
+		return;
+	row[EXPORT_TABLE_payload] = w->payloads[i];
+	row[EXPORT_TABLE_payload_type] = w->payload_types[i];
+	row[EXPORT_TABLE_value_state] = w->states[state_of(v)];
+	if (!value_is_number(v) || !value_is_whole(v))
+		return;
+	if (value_is_floating(v))
+		set_number(row, EXPORT_TABLE_value_real, bits_of(value_double(v)));
+	else
+		set_number(row,
+			   v.type.form == 's' ? EXPORT_TABLE_value_int : EXPORT_TABLE_value_uint,
+			   (int64_t)v.number);
+}
+
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct export_table *w = ctx;
 	const struct value v = value_of(u, e);
-	int64_t row[EXPORT_TABLE_WIDTH];
+	int64_t row[EXPORT_TABLE_NUMBERS];
 	char buf[VALUE_TEXT], *shown;
 	const char *text = value_string(v, buf);
 
 	start_row(w, row, KIND_event, e->tsc);
 	row[EXPORT_TABLE_function] = put_text(w, u->name);
 	if (value_is_number(v))
-		row[EXPORT_TABLE_value] = (int64_t)v.number;
+		set_number(row, EXPORT_TABLE_value, (int64_t)v.number);
 	row[EXPORT_TABLE_level] = u->level;
+	set_value(w, row, u, v);
 	shown = text ? text_shown(text) : NULL;
 	w->fn(w->ctx, row, shown);
 	xfree(shown);
@@ -200,7 +251,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
 {
 	struct export_table *w = ctx;
-	int64_t row[EXPORT_TABLE_WIDTH];
+	int64_t row[EXPORT_TABLE_NUMBERS];
 
 	(void)lane;
 	start_row(w, row, o->preempted ? KIND_preempted : KIND_waiting, o->out);
@@ -256,7 +307,7 @@ static void begin_lane(struct export_table *w, uint32_t lane)
 	const char *host = trace_session(trace_part(w->t, l->node), "hostname");
 
 	for (int i = 0; i < EXPORT_TABLE_WIDTH; i++)
-		w->lane[i] = PARQUET_NULL;
+		w->lane[i] = EXPORT_TABLE_NULL;
 	w->lane[EXPORT_TABLE_host] = put_text(w, host ? host : "?");
 	w->lane[EXPORT_TABLE_node] = place.node;
 	w->lane[EXPORT_TABLE_pid] = place.pid;
@@ -285,6 +336,28 @@ void export_table_lane(struct export_table *w, uint32_t lane)
 }
 
 /* ---- all of it ---- */
+
+static void name_values(struct export_table *w)
+{
+	static const char *const states[NSTATES] = {[STATE_WHOLE] = "whole",
+						    [STATE_CUT] = "cut",
+						    [STATE_HALF] = "half",
+						    [STATE_UNREADABLE] = "unreadable"};
+	const size_t n = w->t->nuser_events;
+	char type[16];
+
+	w->payloads = xcalloc(n + 1, sizeof(*w->payloads));
+	w->payload_types = xcalloc(n + 1, sizeof(*w->payload_types));
+	for (size_t i = 0; i < n; i++) {
+		const struct trace_user_event *u = &w->t->user_events[i];
+
+		w->payloads[i] = u->payload[0] ? put_text(w, u->payload) : EXPORT_TABLE_NULL;
+		w->payload_types[i] =
+			*value_type_text(&u->type, type) ? put_text(w, type) : EXPORT_TABLE_NULL;
+	}
+	for (size_t i = 0; i < NSTATES; i++)
+		w->states[i] = put_text(w, states[i]);
+}
 
 static void name_all(struct export_table *w)
 {
@@ -320,6 +393,7 @@ struct export_table *export_table_open(const struct trace *t, struct text_pool *
 	w->ctx = ctx;
 	w->pairs = pairs_open(t, &sink);
 	name_all(w);
+	name_values(w);
 	export_switches_open(&w->switches, t);
 	return w;
 }
@@ -332,6 +406,8 @@ void export_table_close(struct export_table *w)
 	vec_free(&w->names);
 	vec_free(&w->frames);
 	xfree(w->modules);
+	xfree(w->payloads);
+	xfree(w->payload_types);
 	xfree(w);
 }
 

@@ -18,6 +18,11 @@
  *   level       filter level of the function or the event
  *   text        event: a value from memory that is a text; what could not be read has neither value
  *               nor text
+ *   payload payload_type    event: what its value is called, and how it is meant: s32, double ...
+ *   value_state             event whose value has a name: whole, cut (a text that went on), half (the
+ *               board had the low half of 64 bits, see value), unreadable
+ *   value_int value_uint value_real    of those that are whole the one of its type: s, u or x or none,
+ *               double or float
  *
  * Rows come lane by lane, each when its call ends.
  */
@@ -51,19 +56,34 @@
 	X(spans_loss, BOOL, true)   \
 	X(value, INT64, true)       \
 	X(level, INT32, true)       \
-	X(text, TEXT, true)
+	X(text, TEXT, true)         \
+	X(payload, TEXT, true)      \
+	X(payload_type, TEXT, true) \
+	X(value_state, TEXT, true)  \
+	X(value_int, INT64, true)   \
+	X(value_uint, UINT64, true) \
+	X(value_real, DOUBLE, true)
 
 enum {
 #define X(name, type, optional) EXPORT_TABLE_##name,
 	EXPORT_TABLE_COLUMNS(X)
 #undef X
-		EXPORT_TABLE_WIDTH
+		EXPORT_TABLE_WIDTH,
+	EXPORT_TABLE_IS_NUMBER = EXPORT_TABLE_WIDTH, /* a row's last number, no column: see below */
+	EXPORT_TABLE_NUMBERS
 };
+#define EXPORT_TABLE_NULL INT64_MIN
 extern const struct parquet_column export_table_columns[EXPORT_TABLE_WIDTH];
 
-/* Texts are numbers in the pool, but for the last column: that is null in the row and stands beside
- * it, NULL without one, for there may be a new one in each row. */
+/* Texts are numbers in the pool, but for the column `text`: that is null in the row and stands beside
+ * it, NULL without one, for there may be a new one in each row.  A value may be any 64 bits, those of EXPORT_TABLE_NULL
+ * too (-2^63, 2^63, -0.0): then a bit of row[EXPORT_TABLE_IS_NUMBER] says that the column is not null. */
 typedef void (*export_table_fn)(void *ctx, const int64_t *row, const char *text);
+
+static inline bool export_table_is_null(const int64_t *row, unsigned column)
+{
+	return row[column] == EXPORT_TABLE_NULL && !(row[EXPORT_TABLE_IS_NUMBER] >> column & 1);
+}
 
 struct export_table;
 struct export_table *export_table_open(const struct trace *t, struct text_pool *pool,

@@ -41,7 +41,7 @@ struct parquet {
 	const struct parquet_column *columns;
 	size_t ncolumns;
 	numbers *values; /* by column, of this row group */
-	bytes *known;    /* likewise, 1 or 0; of parquet_row_known() alone */
+	bytes *known;    /* likewise, 1 or 0 */
 	size_t rows;
 	uint64_t at, total;
 	struct text_pool *texts, passing;
@@ -182,9 +182,7 @@ static void write_page(struct parquet *p, struct chunk *c, int type, size_t nval
 
 static bool is_null(const struct parquet *p, size_t column, size_t row)
 {
-	if (p->known[column].n)
-		return !p->known[column].v[row];
-	return p->values[column].v[row] == PARQUET_NULL;
+	return !p->known[column].v[row];
 }
 
 static void put_levels(struct parquet *p, struct chunk *c, size_t column)
@@ -535,19 +533,14 @@ void parquet_sorted_by(struct parquet *p, unsigned column)
 	p->sorted_by = (int)column;
 }
 
-void parquet_row(struct parquet *p, const int64_t *values)
+void parquet_row(struct parquet *p, const int64_t *values, const bool *known)
 {
-	for (size_t i = 0; i < p->ncolumns; i++)
+	for (size_t i = 0; i < p->ncolumns; i++) {
 		*vec_push(&p->values[i]) = values[i];
+		*vec_push(&p->known[i]) = known[i];
+	}
 	if (++p->rows == PARQUET_GROUP)
 		write_group(p);
-}
-
-void parquet_row_known(struct parquet *p, const int64_t *values, const bool *known)
-{
-	for (size_t i = 0; i < p->ncolumns; i++)
-		*vec_push(&p->known[i]) = known[i];
-	parquet_row(p, values);
 }
 
 void parquet_note(struct parquet *p, const char *key, const char *value)

@@ -24,7 +24,6 @@
 #include "trace/export/text_pool.h"
 
 #define PARQUET_GROUP 122880u
-#define PARQUET_NULL INT64_MIN /* in an optional column */
 
 /* As the format numbers them; of an INT64 that has no sign it says so besides. */
 enum parquet_type {
@@ -50,9 +49,8 @@ struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, si
  * for the next row.  It must be valid UTF-8. */
 int64_t parquet_passing_text(struct parquet *p, const char *s);
 void parquet_sorted_by(struct parquet *p, unsigned column); /* rows come so: readers are told */
-void parquet_row(struct parquet *p, const int64_t *values); /* one a column */
-/* The same with all 64 bits: null is what is not known, and PARQUET_NULL a number as any other. */
-void parquet_row_known(struct parquet *p, const int64_t *values, const bool *known);
+/* One a column; in one that is optional, null is what is not known. */
+void parquet_row(struct parquet *p, const int64_t *values, const bool *known);
 void parquet_note(struct parquet *p, const char *key, const char *value); /* in the metadata */
 void parquet_close(struct parquet *p); /* writes what is left; the caller asks ferror() */
 
