@@ -8,7 +8,9 @@
  *                             functions (regions), the clock
  *   PATH/traces/N.evt, .def   events of thread N: Enter and Leave; a parameter where samples
  *                             were lost or the thread came to another CPU, and for
- *                             each event of a user's probe
+ *                             each event of a user's probe, with its value as an attribute of the
+ *                             value's name and type.  What could not be read does not have it; where the
+ *                             sample has the low half of 64 bits, its name says so
  *
  * Further stacks of a thread whose calls interleave with others are locations after the threads.
  * Where the trace has context switches, each CPU is a location after those, in a group
@@ -83,9 +85,12 @@ struct otf2 {
 	uint64_t last;    /* ns, of all lanes */
 	uint64_t *counts; /* events, by lane */
 	VEC(struct stack) stacks;
-	VEC(char *) texts;   /* strings 0 ...: values */
-	bool *has_no_value;  /* by user's event: there are samples that could not be read */
-	OTF2_DefWriter *own; /* of the location that is being written */
+	VEC(char *) texts; /* strings 0 ...: values */
+	struct index
+		no_value; /* user's events of which samples could not be read -> their parameters */
+	struct index attributes; /* user's event << 1 | whether they are low halves -> attribute */
+	OTF2_AttributeList *value; /* of the event that is written next */
+	OTF2_DefWriter *own;       /* of the location that is being written */
 	uint64_t location;
 	struct export_switches switches;
 	struct otf2_messages *messages; /* NULL: none */
@@ -161,17 +166,19 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct trac
 				      index_of(&o->regions, function)));
 }
 
+/* These take the attributes that wait, and leave none. */
 static void put_parameter(struct otf2 *o, uint32_t parameter, uint64_t tsc, uint64_t value)
 {
 	put_messages(o, tsc);
-	check(o, OTF2_EvtWriter_ParameterUnsignedInt(o->events, NULL, time_of(o, tsc), parameter,
-						     value));
+	check(o, OTF2_EvtWriter_ParameterUnsignedInt(o->events, o->value, time_of(o, tsc),
+						     parameter, value));
 }
 
 static void put_signed(struct otf2 *o, uint32_t parameter, uint64_t tsc, int64_t value)
 {
 	put_messages(o, tsc);
-	check(o, OTF2_EvtWriter_ParameterInt(o->events, NULL, time_of(o, tsc), parameter, value));
+	check(o,
+	      OTF2_EvtWriter_ParameterInt(o->events, o->value, time_of(o, tsc), parameter, value));
 }
 
 static void on_special(void *ctx, const struct trace_event *e)
@@ -184,22 +191,77 @@ static void on_special(void *ctx, const struct trace_event *e)
 		put_parameter(o, PARAMETER_CPU, e->tsc, o->cpu = e->s.payload);
 }
 
-/* As reports show it; definitions come after all events. */
+/* Definitions come after all events. */
+static OTF2_StringRef keep_text(struct otf2 *o, const char *s)
+{
+	*vec_push(&o->texts) = xstrdup(s);
+	return (OTF2_StringRef)(o->texts.n - 1);
+}
+
+/* As reports show it. */
 static void put_text(struct otf2 *o, uint32_t parameter, uint64_t tsc, struct value v)
 {
 	char text[VALUE_TEXT];
 
 	put_messages(o, tsc);
-	check(o, OTF2_EvtWriter_ParameterString(o->events, NULL, time_of(o, tsc), parameter,
-						(OTF2_StringRef)o->texts.n));
-	*vec_push(&o->texts) = xstrdup(value_text(v, text));
+	check(o, OTF2_EvtWriter_ParameterString(o->events, o->value, time_of(o, tsc), parameter,
+						keep_text(o, value_text(v, text))));
 }
 
 /* A parameter has one type: what has no value is one of its own, after all others. */
 static void put_no_value(struct otf2 *o, uint32_t event, uint64_t tsc)
 {
-	o->has_no_value[event] = true;
-	put_parameter(o, NPARAMETERS + (uint32_t)o->t->nuser_events + event, tsc, 1);
+	put_parameter(o, NPARAMETERS + (uint32_t)o->t->nuser_events + index_of(&o->no_value, event),
+		      tsc, 1);
+}
+
+/* ---- values as attributes ---- */
+
+static OTF2_Type attribute_type(const struct trace_value_type *type)
+{
+	static const OTF2_Type with_sign[] = {OTF2_TYPE_INT8, OTF2_TYPE_INT16, OTF2_TYPE_INT32,
+					      OTF2_TYPE_INT64},
+			       without[] = {OTF2_TYPE_UINT8, OTF2_TYPE_UINT16, OTF2_TYPE_UINT32,
+					    OTF2_TYPE_UINT64};
+	const unsigned bits = type->bits ? type->bits : 32;
+	const unsigned size = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
+
+	if (type->form == VALUE_STRING || type->count)
+		return OTF2_TYPE_STRING;
+	if (type->form == 'd' || type->form == 'f')
+		return type->form == 'd' ? OTF2_TYPE_DOUBLE : OTF2_TYPE_FLOAT;
+	return type->form == 's' ? with_sign[size] : without[size];
+}
+
+/* By the union's first bytes: the lowest of a number. */
+static OTF2_AttributeValue attribute_value(struct otf2 *o, struct value v)
+{
+	OTF2_AttributeValue a = {.uint64 = v.number};
+	char text[VALUE_TEXT];
+	const char *s = value_string(v, text);
+
+	if (s)
+		a.stringRef = keep_text(o, s);
+	return a;
+}
+
+static bool is_value(const struct trace_user_event *u, struct value v)
+{
+	const bool is_text = u->type.form == VALUE_STRING || u->type.count;
+
+	return u->payload[0] && is_text == !value_is_number(v) &&
+	       (v.type.form == VALUE_HALF || value_is_whole(v));
+}
+
+/* For the event that is written next. */
+static void add_value(struct otf2 *o, const struct trace_user_event *u, struct value v)
+{
+	const uint64_t key = (uint64_t)(u - o->t->user_events) << 1 | (v.type.form == VALUE_HALF);
+
+	if (is_value(u, v))
+		check(o, OTF2_AttributeList_AddAttribute(o->value, index_of(&o->attributes, key),
+							 attribute_type(&v.type),
+							 attribute_value(o, v)));
 }
 
 /* Each of them is a parameter after our own. */
@@ -211,6 +273,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	uint32_t parameter = NPARAMETERS + i;
 	const struct value v = value_of(u, e);
 
+	add_value(o, u, v);
 	if (u->type.form == VALUE_STRING || u->type.count)
 		put_text(o, parameter, e->tsc, v);
 	else if (!value_is_number(v))
@@ -371,12 +434,12 @@ static OTF2_ParameterType parameter_type(const struct trace_value_type *type)
 	return type->form == 's' ? OTF2_PARAMETER_TYPE_INT64 : OTF2_PARAMETER_TYPE_UINT64;
 }
 
-static void put_no_value_parameter(struct otf2 *o, uint32_t event)
+static void put_no_value_parameter(struct otf2 *o, uint32_t i)
 {
-	char *name = xasprintf("%s: unreadable", o->t->user_events[event].name);
+	char *name = xasprintf("%s: unreadable", o->t->user_events[o->no_value.keys[i]].name);
 
 	check(o, OTF2_GlobalDefWriter_WriteParameter(
-			 o->definitions, NPARAMETERS + (uint32_t)o->t->nuser_events + event,
+			 o->definitions, NPARAMETERS + (uint32_t)o->t->nuser_events + i,
 			 put_string(o, name), OTF2_PARAMETER_TYPE_UINT64));
 	xfree(name);
 }
@@ -395,9 +458,25 @@ static void put_parameters(struct otf2 *o)
 				 o->definitions, NPARAMETERS + (uint32_t)i,
 				 put_string(o, o->t->user_events[i].name),
 				 parameter_type(&o->t->user_events[i].type)));
-	for (size_t i = 0; i < o->t->nuser_events; i++)
-		if (o->has_no_value[i])
-			put_no_value_parameter(o, (uint32_t)i);
+	for (uint32_t i = 0; i < o->no_value.n; i++)
+		put_no_value_parameter(o, i);
+}
+
+/* Described by the event that they are of. */
+static void put_attributes(struct otf2 *o)
+{
+	static const struct trace_value_type half = {VALUE_HALF, 32, 0};
+
+	for (uint32_t i = 0; i < o->attributes.n; i++) {
+		const struct trace_user_event *u = &o->t->user_events[o->attributes.keys[i] >> 1];
+		const bool is_half = o->attributes.keys[i] & 1;
+		char *name = xasprintf("%s%s", u->payload, is_half ? " (low half)" : "");
+
+		check(o, OTF2_GlobalDefWriter_WriteAttribute(
+				 o->definitions, i, put_string(o, name), put_string(o, u->name),
+				 attribute_type(is_half ? &half : &u->type)));
+		xfree(name);
+	}
 }
 
 /* Location groups are numbered as the trace's processes are. */
@@ -572,6 +651,7 @@ static void put_definitions(struct otf2 *o)
 	put_clock(o);
 	put_texts(o); /* first: their numbers are in the events */
 	put_parameters(o);
+	put_attributes(o);
 	put_hosts(o);
 	for (size_t i = 0; i < o->t->nprocs; i++)
 		put_process(o, &o->t->procs[i]);
@@ -636,7 +716,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	export_switches_open(&o.switches, t);
 	o.messages = otf2_messages_new(t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
-	o.has_no_value = xcalloc(t->nuser_events + 1, sizeof(*o.has_no_value));
+	o.value = OTF2_AttributeList_New();
 	before = OTF2_Error_RegisterCallback(on_error, &o);
 	fill_or_leave(&o, export_dir_path(&dir));
 	OTF2_Error_RegisterCallback(before, NULL);
@@ -650,7 +730,9 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	vec_for(&o.texts, s)
 		xfree(*s);
 	vec_free(&o.texts);
-	xfree(o.has_no_value);
+	OTF2_AttributeList_Delete(o.value);
+	index_free(&o.no_value);
+	index_free(&o.attributes);
 	vec_free(&o.stacks);
 	vec_free(&o.cpus);
 	index_free(&o.regions);
