@@ -17,6 +17,8 @@
  *            with the value as a field of its name and type.  It is a struct, for the name may be any, and `level`
  *            too; what could not be read does not have it
  *   then     likewise, user with a struct `low_half`, where of 64 bits the sample has but the lower ones
+ *   then     likewise, text where it is empty.  babeltrace2 (2.0.4) uses its objects again, by event, and does not
+ *            clear a text to which nothing is added: an empty one showed the text before
  *
  * The context of a CPU's packets has no pid, tid and stack, its only event is
  *
@@ -46,6 +48,7 @@
 
 enum { THREAD_STREAM, CPU_STREAM };
 enum { ENTRY, EXIT, USER, TEXT, FIRST_VALUE };
+enum variant { WHOLE, LOW_HALF, EMPTY, VARIANTS }; /* of events with a value */
 enum { SWITCH };
 enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING };
 
@@ -123,7 +126,7 @@ struct ctf {
 	uint64_t last;
 	struct export_set unknown;
 	VEC(uint32_t) unknown_list;
-	bool *has_half; /* by user's event: there are samples with a low half */
+	bool *seen[VARIANTS]; /* by user's event */
 };
 
 /* ---- packets ---- */
@@ -236,19 +239,26 @@ static uint32_t number_of(const struct ctf *c, const struct trace_user_event *u)
 	return (uint32_t)(u - c->t->user_events);
 }
 
+static uint32_t event_number(const struct ctf *c, uint32_t i, enum variant variant)
+{
+	return FIRST_VALUE + (uint32_t)c->t->nuser_events * variant + i;
+}
+
 /* Of which event a value is: with the value as its probe says that it is meant, or without. */
 static uint32_t event_of(struct ctf *c, const struct trace_user_event *u, struct value v)
 {
-	const uint32_t i = number_of(c, u);
 	const bool is_text = u->type.form == VALUE_STRING || u->type.count;
+	const bool is_half = v.type.form == VALUE_HALF;
+	enum variant variant = WHOLE;
 
-	if (v.type.form == VALUE_HALF && u->payload[0]) {
-		c->has_half[i] = true;
-		return FIRST_VALUE + (uint32_t)c->t->nuser_events + i;
-	}
-	if (u->payload[0] && is_text == !value_is_number(v) && value_is_whole(v))
-		return FIRST_VALUE + i;
-	return value_is_number(v) ? USER : TEXT;
+	if (!u->payload[0] || is_text == value_is_number(v) || (!is_half && !value_is_whole(v)))
+		return value_is_number(v) ? USER : TEXT;
+	if (is_half)
+		variant = LOW_HALF;
+	else if (is_text && !u->type.count && !v.memory->text[0])
+		variant = EMPTY;
+	c->seen[variant][number_of(c, u)] = true;
+	return event_number(c, number_of(c, u), variant);
 }
 
 /* A type of no bits is none: 32. */
@@ -482,15 +492,15 @@ static void put_value_events(const struct ctf *c, FILE *f)
 {
 	const struct trace_value_type half = {VALUE_HALF, 32, 0};
 
-	for (uint32_t i = 0; i < c->t->nuser_events; i++) {
-		const struct trace_user_event *u = &c->t->user_events[i];
+	for (enum variant v = WHOLE; v < VARIANTS; v++)
+		for (uint32_t i = 0; i < c->t->nuser_events; i++) {
+			const struct trace_user_event *u = &c->t->user_events[i];
 
-		if (u->payload[0])
-			put_value_event(f, u, FIRST_VALUE + i, &u->type, "value");
-		if (c->has_half[i])
-			put_value_event(f, u, FIRST_VALUE + (uint32_t)c->t->nuser_events + i, &half,
-					"low_half");
-	}
+			if (c->seen[v][i])
+				put_value_event(f, u, event_number(c, i, v),
+						v == LOW_HALF ? &half : &u->type,
+						v == LOW_HALF ? "low_half" : "value");
+		}
 }
 
 static void put_uuid(FILE *f, const uint8_t *u)
@@ -561,7 +571,8 @@ int export_ctf(const struct trace *t, const char *path, struct err *err)
 	int ret;
 
 	c->t = t;
-	c->has_half = xcalloc(t->nuser_events + 1, sizeof(*c->has_half));
+	for (int i = 0; i < VARIANTS; i++)
+		c->seen[i] = xcalloc(t->nuser_events + 1, sizeof(*c->seen[i]));
 	c->head.magic = MAGIC;
 	c->head.stream_id = THREAD_STREAM;
 	c->head_size = sizeof(c->head);
@@ -575,7 +586,8 @@ int export_ctf(const struct trace *t, const char *path, struct err *err)
 	}
 	vec_free(&c->unknown_list);
 	export_set_free(&c->unknown);
-	xfree(c->has_half);
+	for (int i = 0; i < VARIANTS; i++)
+		xfree(c->seen[i]);
 	xfree(c);
 	return ret;
 }
