@@ -9,6 +9,8 @@
  * are threads to Chrome, of numbers that no thread has.
  */
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "trace/export/export.h"
@@ -117,15 +119,26 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	fputc('}', c->out);
 }
 
-/* Numbers that readers in JavaScript would round, and what is not a number to JSON, are text. */
+static void put_double(struct chrome *c, double d)
+{
+	struct json j = JSON_INIT(c->out);
+
+	json_f64_exact(&j, d);
+}
+
+/* Numbers that readers in JavaScript would round, what is not a number to JSON, and a low half are text. */
 static void put_value(struct chrome *c, struct value v)
 {
-	bool is_exact = v.type.form != 'd' && v.type.form != 'f' &&
+	bool is_exact = v.type.form != VALUE_HALF &&
 			(v.number <= 1ull << 53 ||
 			 (v.type.form == 's' && (int64_t)v.number < 0 && -v.number <= 1ull << 53));
 	char text[VALUE_TEXT];
 
-	if (v.memory && !value_string(v, text))
+	if (value_is_number(v) && value_is_floating(v) && isfinite(value_double(v)))
+		put_double(c, value_double(v));
+	else if (value_is_number(v) && value_is_floating(v))
+		fprintf(c->out, "\"%s\"", value_text(v, text));
+	else if (v.memory && !value_string(v, text))
 		fputs("null", c->out);
 	else if (v.memory)
 		put_word(c, value_string(v, text));
@@ -152,8 +165,9 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_word(c, u->payload[0] ? u->payload : "payload");
 	fputc(':', c->out);
 	put_value(c, value_of(u, e));
-	if (u->level)
-		fprintf(c->out, ",\"level\":%u", u->level);
+	if (u->level) /* the value may be called so */
+		fprintf(c->out, ",\"%s\":%u",
+			strcmp(u->payload, "level") ? "level" : "filter level", u->level);
 	fputs("}}", c->out);
 }
 

@@ -133,7 +133,7 @@ def types():
     run("export", "--format", "chrome", "-o", "t.json", "trace")
     with open("t.json") as f:
         args = {e["name"]: e["args"] for e in json.load(f)["traceEvents"] if e["ph"] == "i"}
-    tap.need(args["e2"]["a"] == -7 and args["e7"]["b"] == str(2**64 - 1) and args["e8"]["c"] == "-2.5", args)
+    tap.need(args["e2"]["a"] == -7 and args["e7"]["b"] == str(2**64 - 1) and args["e8"]["c"] == -2.5, args)
     rows = {e["event"]: e for e in json.loads(run("report", "--events", "--json", "trace")[0])}
     tap.need(rows["e2"]["lowest"] == -7 and rows["e8"]["highest"] == -2.5, rows)
 
