@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -466,7 +467,9 @@ static void put_data(struct database *d, int column, const struct trace_event *e
 	const struct value v = value_of(trace_user_event_of(d->t, e->s.event), e);
 	char text[VALUE_TEXT];
 
-	if (value_is_floating(v))
+	if (value_is_number(v) && value_is_floating(v) && isnan(value_double(v)))
+		set_text(d, T_sample, column, "nan"); /* SQLite makes NULL of it */
+	else if (value_is_number(v) && value_is_floating(v))
 		sqlite3_bind_double(d->insert[T_sample], column, value_double(v));
 	else if (value_is_number(v) && (v.type.form != 'u' || v.number <= INT64_MAX))
 		sqlite3_bind_int64(d->insert[T_sample], column, (int64_t)v.number);
