@@ -45,7 +45,14 @@ enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { EVENT_ARG = 4, EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 enum { INTERNED_NAMES = 2, NAME_IID = 1, NAME_TEXT = 2 };
-enum { ARG_UINT = 3, ARG_NAME = 10 };
+enum {
+	ARG_UINT = 3,
+	ARG_INT = 4,
+	ARG_DOUBLE = 5,
+	ARG_TEXT = 6,
+	ARG_POINTER = 7, /* shown in hexadecimal */
+	ARG_NAME = 10
+};
 enum { TASK_CPU = 1, TASK_NAME = 2, TASK_TID = 3, TASK_STATE = 4 };
 enum { STATE_RUNNABLE = 2, STATE_RUNNING = 3, STATE_SLEEPS = 4 };
 
@@ -151,6 +158,28 @@ static void on_special(void *ctx, const struct trace_event *e)
 }
 
 /* Names of events are few: they stand in each instant. */
+/* Of the event in part: the value by its name and type, where it is whole. */
+static void put_value(struct perfetto *p, const struct trace_user_event *u, struct value v)
+{
+	char text[VALUE_TEXT];
+	const char *s = value_string(v, text);
+
+	if (!u->payload[0] || !value_is_whole(v) || (v.memory && !s))
+		return;
+	if (s)
+		proto_text(&p->inner, ARG_TEXT, s);
+	else if (value_is_floating(v))
+		proto_double(&p->inner, ARG_DOUBLE, value_double(v));
+	else
+		proto_uint(&p->inner,
+			   v.type.form == 's'   ? ARG_INT
+			   : v.type.form == 'u' ? ARG_UINT
+						: ARG_POINTER,
+			   v.number);
+	proto_text(&p->inner, ARG_NAME, u->payload);
+	proto_message(&p->part, EVENT_ARG, &p->inner);
+}
+
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct perfetto *p = ctx;
@@ -159,7 +188,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 
 	if (!u->payload[0])
 		name = xstrdup(u->name);
-	else if (u->type.form)
+	else if (u->type.form || !value_is_number(v))
 		name = xasprintf("%s %s=%s", u->name, u->payload, value_text(v, text));
 	else
 		name = xasprintf("%s %s=%" PRIu64, u->name, u->payload, v.number);
@@ -167,6 +196,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_time(p, e->tsc);
 	proto_uint(&p->part, EVENT_TYPE, INSTANT);
 	proto_text(&p->part, EVENT_NAME, name);
+	put_value(p, u, v);
 	put_level(p, u->level);
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);

@@ -9,7 +9,7 @@
 #include "base/varint.h"
 #include "trace/text.h"
 
-enum { VARINT = 0, LENGTH = 2 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2 };
 
 void proto_packed(struct proto *m, uint64_t value)
 {
@@ -22,6 +22,15 @@ void proto_uint(struct proto *p, unsigned field, uint64_t value)
 {
 	proto_packed(p, (uint64_t)field << 3 | VARINT);
 	proto_packed(p, value);
+}
+
+void proto_double(struct proto *p, unsigned field, double value)
+{
+	uint8_t bytes[sizeof(value)]; /* the lowest comes first, as here */
+
+	memcpy(bytes, &value, sizeof(bytes));
+	proto_packed(p, (uint64_t)field << 3 | FIXED64);
+	vec_add(&p->bytes, bytes, sizeof(bytes));
 }
 
 static void put_bytes(struct proto *p, unsigned field, const void *s, size_t n)

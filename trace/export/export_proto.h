@@ -16,6 +16,7 @@ struct proto {
 };
 
 void proto_uint(struct proto *p, unsigned field, uint64_t value);
+void proto_double(struct proto *p, unsigned field, double value);
 void proto_text(struct proto *p, unsigned field, const char *s); /* as text.h shows it */
 /* The message m, which is empty afterwards. */
 void proto_message(struct proto *p, unsigned field, struct proto *m);
