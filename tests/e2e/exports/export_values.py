@@ -45,13 +45,13 @@ int main(int argc, char **argv)
 """
 # the lowest numbers, 2^63 and -0.0 are one and the same 64 bits
 ROWS = [(-7, 2**64 - 1, -2.5, 'a "b", c'), (-2**63, 2**63, -0.0, "BAD"), (2**63 - 1, 0, math.inf, "unreadable"),
-        (0, 5, math.nan, ""), (-1, 0x123456789abcdef0, 1234.5, "t" * 70), (2**31, 7, -math.inf, "null")]
+        (0, 5, math.nan, ""), (0x3fc00000 - 2**40, 0x123456789abcdef0, 1234.5, "t" * 70), (2**31, 7, -math.inf, "null")]
 # event -> the name of its value, its type, where it is
 VALUES = {
     **{f"s{bits}": ("n", f"s{bits}", "$arg1") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": ("n", f"u{bits}", "$arg2") for bits in (8, 16, 32, 64)},
     **{f"x{bits}": ("bits", f"x{bits}", "$arg2") for bits in (8, 16, 32, 64)},
-    "real": ("level", "double", "$arg3"), "short": ("payload", "float", "$arg3"), "text": ("name", "string", "$arg4"),
+    "real": ("level", "double", "$arg3"), "short": ("payload", "float", "*(float*)$arg5"), "text": ("name", "string", "$arg4"),
     "far": ("value", "s32", "*(s32*)$arg5"), "far64": ("how", "s64", "*(s64*)$arg5"),
     "array": ("string", "s16[2]", "$arg5"), "plain": ("n", "", "$arg1"),
     **{f"more{i}": ("n", "u32", "$arg2") for i in range(12)},  # so many that numbers of CTF's events have more than five bits
@@ -295,7 +295,8 @@ def half_of_otf2():
 
 def chrome_args():
     with open(export("chrome"), encoding="utf-8") as f:
-        for e in json.load(f)["traceEvents"]:
+        # JSON's -0 is an integer to Python
+        for e in json.load(f, parse_int=lambda word: -0.0 if word == "-0" else int(word))["traceEvents"]:
             if e["ph"] == "i":
                 yield e["name"], e["args"]
 
@@ -311,8 +312,8 @@ def of_chrome():
         (name, value), = args.items()
         if kind == "s16[2]" and value is not None:
             value = [int(x) for x in value.strip("{}").split(",")]
-        elif kind in ("double", "float"):
-            need(isinstance(value, float) or value in ("nan", "inf", "-inf"), value)
+        elif kind in ("double", "float") and value is not None:
+            need(isinstance(value, (int, float)) or value in ("nan", "-nan", "inf", "-inf"), value)
             value = float(value)
         elif kind != "string" and value is not None:
             need(isinstance(value, int) or abs(int(value, 0)) > 2**53, value)
@@ -337,7 +338,7 @@ def of_sqlite():
             need(kind == VALUES[event][1], kind)
             if kind == "s16[2]" and value is not None:
                 value = [int(x) for x in value.strip("{}").split(",")]
-            elif kind in ("double", "float") and value == "nan":
+            elif value == "nan" and kind in ("double", "float"):
                 value = math.nan
             elif kind == "u64":
                 need(isinstance(value, int) or int(value) >= 2**63, value)
@@ -384,6 +385,13 @@ def of_perfetto():
     need_values(got)
 
 
+def half_of_perfetto():
+    needs("protoc")
+    halves()
+    got = list(perfetto_events())
+    need(got == [("half n=0xfffffff9 (low half)", None)], got)
+
+
 with Suite("export_values") as suite:
     suite.case("CTF: fields of babeltrace2", of_ctf)
     suite.case("... of a low half", half_of_ctf)
@@ -397,3 +405,4 @@ with Suite("export_values") as suite:
     suite.case("... of a low half", half_of_chrome)
     suite.case("SQLite: data", of_sqlite)
     suite.case("Perfetto: annotations", of_perfetto)
+    suite.case("... of a low half", half_of_perfetto)
