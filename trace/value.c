@@ -81,6 +81,20 @@ bool value_is_whole(struct value v)
 	       (!v.memory->is_unreadable && v.memory->length >= v.type.count * v.type.bits / 8u);
 }
 
+const char *const value_states[VALUE_STATES] = {[STATE_WHOLE] = "whole",
+						[STATE_CUT] = "cut",
+						[STATE_HALF] = "half",
+						[STATE_UNREADABLE] = "unreadable"};
+
+enum value_state value_state(struct value v)
+{
+	if (v.type.form == VALUE_HALF)
+		return STATE_HALF;
+	if (!value_is_whole(v))
+		return STATE_UNREADABLE;
+	return v.memory && v.memory->is_cut ? STATE_CUT : STATE_WHOLE;
+}
+
 bool value_is_floating(struct value v)
 {
 	return v.type.form == 'd' || v.type.form == 'f';

@@ -38,6 +38,9 @@ static inline bool value_is_number(struct value v)
 bool value_is_floating(struct value v);
 /* It is as its type says: not a low half, not unreadable.  A text may be cut. */
 bool value_is_whole(struct value v);
+enum value_state { STATE_WHOLE, STATE_CUT, STATE_HALF, STATE_UNREADABLE, VALUE_STATES };
+enum value_state value_state(struct value v);
+extern const char *const value_states[VALUE_STATES]; /* what exports call them */
 /* A text as it is, an array as value_text() writes it.  NULL: it is none, or cannot be read. */
 const char *value_string(struct value v, char buf[VALUE_TEXT]);
 

@@ -28,8 +28,6 @@ enum kind {
 		NKINDS
 };
 
-enum state { STATE_WHOLE, STATE_CUT, STATE_HALF, STATE_UNREADABLE, NSTATES };
-
 const struct parquet_column export_table_columns[EXPORT_TABLE_WIDTH] = {
 #define X(name, type, optional) {#name, PARQUET_##type, optional},
 	EXPORT_TABLE_COLUMNS(X)
@@ -51,7 +49,7 @@ struct export_table {
 	VEC(int64_t) names;
 	int64_t *modules, no_module;
 	int64_t *payloads, *payload_types; /* by user's event: names, or EXPORT_TABLE_NULL */
-	int64_t states[NSTATES];
+	int64_t states[VALUE_STATES];
 	VEC(struct frame) frames;
 	uint32_t free_frame;              /* index + 1 */
 	uint32_t cpu;                     /* of the event that is being fed */
@@ -199,15 +197,6 @@ static int64_t bits_of(double d)
 	return bits;
 }
 
-static enum state state_of(struct value v)
-{
-	if (v.type.form == VALUE_HALF)
-		return STATE_HALF;
-	if (!value_is_whole(v))
-		return STATE_UNREADABLE;
-	return v.memory && v.memory->is_cut ? STATE_CUT : STATE_WHOLE;
-}
-
 /* The value by its name, as its type says. */
 static void set_value(const struct export_table *w, int64_t *row, const struct trace_user_event *u,
 		      struct value v)
@@ -218,7 +207,7 @@ static void set_value(const struct export_table *w, int64_t *row, const struct t
 		return;
 	row[EXPORT_TABLE_payload] = w->payloads[i];
 	row[EXPORT_TABLE_payload_type] = w->payload_types[i];
-	row[EXPORT_TABLE_value_state] = w->states[state_of(v)];
+	row[EXPORT_TABLE_value_state] = w->states[value_state(v)];
 	if (!value_is_number(v) || !value_is_whole(v))
 		return;
 	if (value_is_floating(v))
@@ -339,10 +328,6 @@ void export_table_lane(struct export_table *w, uint32_t lane)
 
 static void name_values(struct export_table *w)
 {
-	static const char *const states[NSTATES] = {[STATE_WHOLE] = "whole",
-						    [STATE_CUT] = "cut",
-						    [STATE_HALF] = "half",
-						    [STATE_UNREADABLE] = "unreadable"};
 	const size_t n = w->t->nuser_events;
 	char type[16];
 
@@ -355,8 +340,8 @@ static void name_values(struct export_table *w)
 		w->payload_types[i] =
 			*value_type_text(&u->type, type) ? put_text(w, type) : EXPORT_TABLE_NULL;
 	}
-	for (size_t i = 0; i < NSTATES; i++)
-		w->states[i] = put_text(w, states[i]);
+	for (size_t i = 0; i < VALUE_STATES; i++)
+		w->states[i] = put_text(w, value_states[i]);
 }
 
 static void name_all(struct export_table *w)

@@ -333,8 +333,12 @@ def of_sqlite():
     record()
     got = collections.defaultdict(list)
     with sqlite3.connect(export("sqlite")) as db:
-        rows = db.execute("SELECT name, payload, payload_type, data FROM events WHERE name <> 'bare' ORDER BY sample_id")
-        for event, name, kind, value in rows.fetchall():
+        need(db.execute("PRAGMA foreign_key_check").fetchall() == [], "keys")
+        need(db.execute("SELECT DISTINCT value_state FROM events WHERE name = 'bare'").fetchall() == [(None,)], "bare")
+        rows = db.execute("SELECT name, payload, payload_type, data, value_state FROM events WHERE name <> 'bare'"
+                          " ORDER BY sample_id")
+        for event, name, kind, value, state in rows.fetchall():
+            need((value is None) == (state == "unreadable"), (event, value, state))
             need(kind == VALUES[event][1], kind)
             if kind == "s16[2]" and value is not None:
                 value = [int(x) for x in value.strip("{}").split(",")]
@@ -345,8 +349,15 @@ def of_sqlite():
                 value = int(value)
             elif kind == "x64":
                 value %= 2**64
-            got[event].append(Value(name, "unreadable" if value is None else "whole", value))
-    need_values(got, knows_cut=False)
+            got[event].append(Value(name, state, value))
+    need_values(got)
+
+
+def half_of_sqlite():
+    halves()
+    with sqlite3.connect(export("sqlite")) as db:
+        got = db.execute("SELECT payload, payload_type, data, value_state FROM events").fetchall()
+    need(got == [("n", "s64", 2**32 - 7, "half")], got)
 
 
 def perfetto_events():
@@ -404,5 +415,6 @@ with Suite("export_values") as suite:
     suite.case("Chrome: arguments", of_chrome)
     suite.case("... of a low half", half_of_chrome)
     suite.case("SQLite: data", of_sqlite)
+    suite.case("... of a low half", half_of_sqlite)
     suite.case("Perfetto: annotations", of_perfetto)
     suite.case("... of a low half", half_of_perfetto)

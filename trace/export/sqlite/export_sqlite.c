@@ -35,21 +35,22 @@
 #define NONE INT64_MIN /* NULL, in rows of numbers */
 
 /* X(table, columns): statements that are made once */
-#define TABLES(X)       \
-	X(session, 3)   \
-	X(module, 4)    \
-	X(function, 7)  \
-	X(event, 6)     \
-	X(process, 13)  \
-	X(thread, 8)    \
-	X(sample, 9)    \
-	X(node, 8)      \
-	X(call, 11)     \
-	X(orphan, 3)    \
-	X(loss, 3)      \
-	X(migration, 4) \
-	X(stay, 6)      \
-	X(switch, 7)    \
+#define TABLES(X)         \
+	X(session, 3)     \
+	X(module, 4)      \
+	X(function, 7)    \
+	X(event, 6)       \
+	X(process, 13)    \
+	X(thread, 8)      \
+	X(sample, 9)      \
+	X(node, 8)        \
+	X(call, 11)       \
+	X(orphan, 3)      \
+	X(loss, 3)        \
+	X(migration, 4)   \
+	X(event_value, 3) \
+	X(stay, 6)        \
+	X(switch, 7)      \
 	X(off, 7)
 
 enum table {
@@ -462,9 +463,8 @@ static int type_of(const struct trace *t, uint32_t event)
  * Any 64 bits are a sample's data, NONE's too; and so is a text.  What could not be read is NULL, as is what is
  * no number, and numbers from 2^63 on are texts: SQLite has none for them.  Without a type, or with x, they are bits.
  */
-static void put_data(struct database *d, int column, const struct trace_event *e)
+static void put_data(struct database *d, int column, struct value v)
 {
-	const struct value v = value_of(trace_user_event_of(d->t, e->s.event), e);
 	char text[VALUE_TEXT];
 
 	if (value_is_number(v) && value_is_floating(v) && isnan(value_double(v)))
@@ -479,19 +479,30 @@ static void put_data(struct database *d, int column, const struct trace_event *e
 		set_text(d, T_sample, column, value_string(v, text));
 }
 
+/* Most are whole: they have no row. */
+static void put_value_state(struct database *d, struct value v)
+{
+	if (value_state(v) == STATE_WHOLE)
+		return;
+	set(d, T_event_value, 2, d->sample);
+	set_text(d, T_event_value, 3, value_states[value_state(v)]);
+	add(d, T_event_value);
+}
+
 static void put_sample_row(struct database *d, const struct trace_event *e, int type)
 {
 	const int64_t values[] = {d->sample, type,      e->lane, e->cpu, tick_of(d->t, e->tsc),
 				  e->s.head, e->s.event};
 	const int n = sizeof(values) / sizeof(*values);
+	struct value v = {.number = e->s.payload};
 
+	if (type == TYPE_EVENT)
+		v = value_of(trace_user_event_of(d->t, e->s.event), e);
 	for (int i = 0; i < n; i++)
 		set(d, T_sample, i + 2, values[i]);
-	if (type == TYPE_EVENT)
-		put_data(d, n + 2, e);
-	else
-		sqlite3_bind_int64(d->insert[T_sample], n + 2, e->s.payload);
+	put_data(d, n + 2, v);
 	add(d, T_sample);
+	put_value_state(d, v);
 }
 
 static void put_sample(struct database *d, const struct trace_event *e)

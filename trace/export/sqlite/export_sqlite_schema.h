@@ -7,6 +7,7 @@
  *          └─ sample (every sample, by time) ◄── call (an entry, its exit, its caller)
  *                                            ◄── orphan (an exit without an entry)
  *                                            ◄── loss, migration (records of the runtime)
+ *                                            ◄── event_value (an event's value that is not whole)
  *   thread ◄── switch (every context switch, by time), off (when a thread was off the CPUs)
  *   process ◄── page and what belongs to it: export_sqlite_pages.h
  *   trace ◄── monitor and what belongs to it: export_sqlite_intervals.h
@@ -19,7 +20,7 @@
 #define TRACE_EXPORT_SQLITE_SCHEMA_H
 
 #define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
-#define SCHEMA_VERSION 6
+#define SCHEMA_VERSION 7
 
 /* Numbers of sample.type */
 enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };
@@ -51,6 +52,10 @@ static const char schema_tables[] =
 	" type INT REFERENCES sample_type, thread_id INT, cpu INT, tick INT, head INT,"
 	" event INT, data, PRIMARY KEY(trace_id, sample_id),"
 	" FOREIGN KEY(trace_id, thread_id) REFERENCES thread) WITHOUT ROWID;\n"
+	/* state: cut, a text that went on; half, the low one of 64 bits; unreadable.  All others are whole. */
+	"CREATE TABLE event_value(trace_id INT, sample_id INT, state TEXT,"
+	" PRIMARY KEY(trace_id, sample_id), FOREIGN KEY(trace_id, sample_id) REFERENCES sample)"
+	" WITHOUT ROWID;\n"
 	"CREATE TABLE node(trace_id INT REFERENCES trace, node_id INT, parent_id INT,"
 	" function_id INT, depth INT, calls INT, total INT, self INT,"
 	" PRIMARY KEY(trace_id, node_id), FOREIGN KEY(trace_id, parent_id) REFERENCES node,"
@@ -135,8 +140,10 @@ static const char schema_views[] =
 														" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
 														" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
 														" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
-														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, e.payload_type, s.data"
-														" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event;\n"
+														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, e.payload_type, s.data,"
+														" CASE WHEN e.payload <> '' THEN coalesce(v.state, 'whole') END AS value_state"
+														" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event"
+														" LEFT JOIN event_value v ON v.trace_id = s.trace_id AND v.sample_id = s.sample_id;\n"
 														"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
 														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
 														"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"
