@@ -462,10 +462,10 @@ static void put_type(FILE *f, const struct trace_value_type *type)
 	if (type->form == VALUE_STRING)
 		fputs("string", f);
 	else if (type->form == 'd' || type->form == 'f')
-		fprintf(f, "floating_point { exp_dig = %u; mant_dig = %u; align = 8; }",
+		fprintf(f, "floating_point { exp_dig = %d; mant_dig = %d; align = 8; }",
 			bits == 64 ? 11 : 8, bits == 64 ? 53 : 24);
 	else
-		fprintf(f, "integer { size = %u; align = 8; signed = %s; base = %u; }", bits,
+		fprintf(f, "integer { size = %u; align = 8; signed = %s; base = %d; }", bits,
 			type->form == 's' ? "true" : "false",
 			type->form == 's' || type->form == 'u' ? 10 : 16);
 }
