@@ -233,12 +233,10 @@ static void take_options(void)
 	intervals.virtual = profile.virtual;
 }
 
-/* What has no bounds of its own. */
+/* What has no bounds. */
 static void say_estimates(const struct trace *t)
 {
-	if (edges.function || call_graph)
-		analysis_say_estimates(&command, t, "the times of this report");
-	else if (intervals.file || messages)
+	if (intervals.file || messages)
 		analysis_say_estimates(&command, t, "the times of intervals and messages");
 	else if (profile.percentiles || profile.histogram || profile.on_cpu)
 		analysis_say_estimates(&command, t, "percentiles, histograms and on-CPU times");

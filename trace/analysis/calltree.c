@@ -74,6 +74,15 @@ static uint32_t on_edge(void *ctx, uint32_t parent, uint32_t function)
 				function);
 }
 
+static struct slack *slack_of(struct calltree *c, uint32_t node)
+{
+	struct calltree_node *n = &c->nodes.v[node];
+
+	if (!n->slack)
+		n->slack = xcalloc(1, sizeof(*n->slack));
+	return n->slack;
+}
+
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
 {
 	struct calltree *c = ctx;
@@ -82,6 +91,17 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	(void)e;
 	n->self += call->exit_tsc - call->entry_tsc - call->children_tsc;
 	n->total += call->exit_tsc - call->entry_tsc;
+}
+
+/* The same where samples share readings of the clock. */
+static void on_sparse_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
+{
+	struct calltree *c = ctx;
+
+	on_leave(c, e, call);
+	slack_add(slack_of(c, call->node), call);
+	if (call->payer != PAIR_NO_NODE)
+		slack_add_callee(slack_of(c, call->payer), call);
 }
 
 /* ---- events of users ---- */
@@ -174,6 +194,8 @@ void calltree_build(struct calltree *c, const struct trace *t)
 	struct pair_sink sink = {
 		.ctx = c, .node = on_node, .leave = on_leave, .user_event = on_user_event};
 
+	if (trace_clock_every(t) > 1)
+		sink.leave = on_sparse_leave;
 	build(c, t, &sink);
 }
 
@@ -192,6 +214,8 @@ void calltree_build_edges(struct calltree *c, const struct trace *t)
 
 void calltree_free(struct calltree *c)
 {
+	vec_for(&c->nodes, n)
+		xfree(n->slack);
 	vec_free(&c->nodes);
 	vec_free(&c->events);
 	index_free(&c->event_at);

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "trace/index.h"
 #include "trace/analysis/pairs.h"
+#include "trace/analysis/slack.h"
 
 #define CALLTREE_ROOT UINT32_MAX
 
@@ -22,7 +23,8 @@ struct calltree_node {
 	uint32_t function;
 	uint64_t calls;
 	uint64_t self, total;
-	uint64_t events; /* of users, with callees; by calltree_build_edges() alone */
+	uint64_t events;     /* of users, with callees; by calltree_build_edges() alone */
+	struct slack *slack; /* by calltree_build() alone; NULL: each sample has read the clock */
 };
 struct calltree_event { /* of a user's probe, in the function that ran */
 	uint32_t node;  /* CALLTREE_ROOT: in none */

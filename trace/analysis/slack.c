@@ -34,8 +34,10 @@ struct trace_bounds slack_around(uint64_t sum, uint64_t off)
 	return (struct trace_bounds){sum > off ? sum - off : 0, sum + off};
 }
 
-static void add_length(struct slack *s, struct trace_bounds d)
+void slack_add_length(struct slack *s, const struct pair_call *c)
 {
+	const struct trace_bounds d = slack_between(c->entry, c->exit);
+
 	if (!s->has_calls) {
 		s->has_calls = true;
 		s->shortest = s->longest = d;
@@ -55,7 +57,7 @@ void slack_add(struct slack *s, const struct pair_call *c)
 	s->sum += c->recursive ? width(c->entry) + width(c->exit) : off;
 	slack_add_callee(s, c);
 	if (!c->spans_loss)
-		add_length(s, slack_between(c->entry, c->exit));
+		slack_add_length(s, c);
 }
 
 void slack_add_callee(struct slack *s, const struct pair_call *c)

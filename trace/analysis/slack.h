@@ -30,6 +30,8 @@ struct slack {
 struct trace_bounds slack_between(struct trace_bounds from, struct trace_bounds to);
 /* One more call of the function; and of one that it calls, or that interrupts it. */
 void slack_add(struct slack *s, const struct pair_call *c);
+/* For shortest and longest; slack_add() does it but for calls that span a loss. */
+void slack_add_length(struct slack *s, const struct pair_call *c);
 void slack_add_callee(struct slack *s, const struct pair_call *c);
 /* A sum that may be off by so much. */
 struct trace_bounds slack_around(uint64_t sum, uint64_t off);

@@ -23,7 +23,9 @@
 #include "base/vec.h"
 #include "base/search.h"
 #include "trace/analysis/pairs.h"
+#include "trace/analysis/slack.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 
 #define IS_EDGE 0x80000000u
@@ -35,6 +37,7 @@ struct edge {
 	uint64_t calls, total, self;
 	uint64_t outer; /* time of calls that are in no other call of the callee */
 	uint64_t min, max;
+	struct slack *slack; /* NULL: each sample has read the clock */
 };
 
 struct end { /* of an edge */
@@ -44,7 +47,8 @@ struct end { /* of an edge */
 struct edges {
 	const struct trace *t;
 	const struct edges_options *o;
-	bool *asked; /* by index into t->functions */
+	bool is_sparse; /* samples share readings of the clock */
+	bool *asked;    /* by index into t->functions */
 	VEC(struct edge) v;
 	uint32_t *slots;
 	size_t nslots;
@@ -119,6 +123,26 @@ static uint32_t on_node(void *ctx, uint32_t caller_node, uint32_t function)
 	return edge | IS_EDGE;
 }
 
+static struct slack *slack_of(struct edge *e)
+{
+	if (!e->slack)
+		e->slack = xcalloc(1, sizeof(*e->slack));
+	return e->slack;
+}
+
+static void add_slack(struct edges *x, const struct pair_call *c)
+{
+	if (c->node & IS_EDGE) {
+		struct slack *s = slack_of(&x->v.v[c->node & ~IS_EDGE]);
+
+		slack_add(s, c);
+		if (c->spans_loss) /* minimum and maximum are of all calls here */
+			slack_add_length(s, c);
+	}
+	if (c->payer != PAIR_NO_NODE && c->payer & IS_EDGE)
+		slack_add_callee(slack_of(&x->v.v[c->payer & ~IS_EDGE]), c);
+}
+
 static void on_leave(void *ctx, const struct trace_event *event, const struct pair_call *c)
 {
 	struct edges *x = ctx;
@@ -126,6 +150,8 @@ static void on_leave(void *ctx, const struct trace_event *event, const struct pa
 	struct edge *e;
 
 	(void)event;
+	if (x->is_sparse)
+		add_slack(x, c);
 	if (!(c->node & IS_EDGE))
 		return;
 	e = &x->v.v[c->node & ~IS_EDGE];
@@ -241,19 +267,21 @@ static void put_edge(const struct edges *x, const struct edge *e, uint64_t whole
 
 	put_left(x, e->total, whole, out);
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), e->calls));
-	text_put_duration(out, trace_ns(x->t, e->min));
+	report_slack_put_shortest(x->t, e->slack, e->min, out);
 	fputs("  ", out);
-	text_put_duration(out, trace_ns(x->t, e->max));
+	report_slack_put_longest(x->t, e->slack, e->max, out);
 	fputs("  ", out);
 	put_end(x, end, out);
 	if (e->caller == e->callee)
 		fputs("  (itself)", out);
+	report_slack_put(x->t, e->slack, out);
 	fputc('\n', out);
 }
 
 /* All calls of a function. */
 struct sums {
 	uint64_t calls, total, self;
+	uint64_t self_off; /* self may be off by this */
 };
 
 static struct sums sum_callers(const struct edges *x, uint32_t function)
@@ -267,6 +295,7 @@ static struct sums sum_callers(const struct edges *x, uint32_t function)
 
 		s.calls += e->calls;
 		s.self += e->self;
+		s.self_off += e->slack ? e->slack->self : 0;
 		s.total += e->outer;
 	}
 	return s;
@@ -275,6 +304,7 @@ static struct sums sum_callers(const struct edges *x, uint32_t function)
 static void print_table(const struct edges *x, uint32_t function, bool callers, FILE *out)
 {
 	struct sums s = sum_callers(x, function);
+	char off[STR_NUMBER];
 	size_t n;
 	const struct end *v = ends_of(x, callers ? x->callees : x->callers, function, &n);
 
@@ -289,7 +319,11 @@ static void print_table(const struct edges *x, uint32_t function, bool callers, 
 	}
 	if (!callers) {
 		put_left(x, s.self, s.total, out);
-		fprintf(out, "%12s  %10s  %10s  (its own time)\n", "", "", "");
+		fprintf(out, "%12s  %10s  %10s  (its own time)", "", "", "");
+		if (s.self_off)
+			fprintf(out, "  +-%s",
+				str_duration(off, sizeof(off), trace_ns(x->t, s.self_off)));
+		fputc('\n', out);
 	}
 	fputc('\n', out);
 }
@@ -308,6 +342,8 @@ static void json_edge(struct json *j, const struct edges *x, const struct edge *
 	json_ku64(j, "self_ns", trace_ns(x->t, e->self));
 	json_ku64(j, "min_ns", trace_ns(x->t, e->min));
 	json_ku64(j, "max_ns", trace_ns(x->t, e->max));
+	report_slack_json_sums(j, x->t, e->slack, e->total, e->self);
+	report_slack_json_extremes(j, x->t, e->slack);
 	json_close(j, '}');
 }
 
@@ -346,11 +382,16 @@ static void print_text(const struct edges *x, FILE *out)
 	}
 	if (!called)
 		fputs("no call was recorded of what that names\n", out);
+	else
+		report_slack_foot(x->t, out);
 }
 
 int report_edges(const struct trace *t, const struct edges_options *o, FILE *out, struct err *err)
 {
-	struct edges x = {.t = t, .o = o, .asked = xcalloc(t->nfunctions, sizeof(bool))};
+	struct edges x = {.t = t,
+			  .o = o,
+			  .is_sparse = trace_clock_every(t) > 1,
+			  .asked = xcalloc(t->nfunctions, sizeof(bool))};
 	bool found = false;
 
 	for (size_t i = 0; i < t->nfunctions; i++)
@@ -363,6 +404,8 @@ int report_edges(const struct trace *t, const struct edges_options *o, FILE *out
 	} else {
 		err_set(err, ENOENT, "no function of the trace matches %s", o->function);
 	}
+	vec_for(&x.v, e)
+		xfree(e->slack);
 	vec_free(&x.v);
 	xfree(x.callers);
 	xfree(x.callees);

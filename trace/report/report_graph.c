@@ -17,6 +17,7 @@
 #include "base/search.h"
 #include "trace/analysis/calltree.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 
 #define INDENT_MAX 60 /* levels; deeper ones are numbered instead: lines stay short */
@@ -106,7 +107,9 @@ static void put_line(struct graph *g, uint32_t node, uint32_t depth)
 	text_put_function(g->out, g->t, n->function);
 	fputs(" [", g->out);
 	text_put(g->out, text_base(text_module(g->t, n->function)));
-	fputs("]\n", g->out);
+	fputc(']', g->out);
+	report_slack_put(g->t, n->slack, g->out);
+	fputc('\n', g->out);
 }
 
 static void json_node(struct graph *g, uint32_t node, uint32_t depth)
@@ -129,6 +132,7 @@ static void json_node(struct graph *g, uint32_t node, uint32_t depth)
 	json_ku64(j, "calls", n->calls);
 	json_ku64(j, "total_ns", trace_ns(g->t, n->total));
 	json_ku64(j, "self_ns", trace_ns(g->t, n->self));
+	report_slack_json_sums(j, g->t, n->slack, n->total, n->self);
 	json_key(j, "percent");
 	json_f64(j, percent(g, n->total));
 	json_close(j, '}');
@@ -158,10 +162,24 @@ static void walk(struct graph *g)
 	vec_free(&at);
 }
 
+static void put_foot(const struct graph *g)
+{
+	char number[STR_NUMBER];
+
+	if (!g->tree.nodes.n)
+		fputs("no calls\n", g->out);
+	else if (g->hidden)
+		fprintf(g->out, "\n%s call path%s below %g%% omitted\n",
+			str_thousands(number, sizeof(number), g->hidden), g->hidden == 1 ? "" : "s",
+			g->o->threshold);
+	else if (trace_clock_every(g->t) > 1)
+		fputc('\n', g->out);
+	report_slack_foot(g->t, g->out);
+}
+
 void report_graph(const struct trace *t, const struct graph_options *o, FILE *out)
 {
 	struct graph g = {.t = t, .o = o, .out = out, .j = JSON_INIT(out)};
-	char number[STR_NUMBER];
 
 	calltree_build(&g.tree, t);
 	choose(&g);
@@ -174,12 +192,8 @@ void report_graph(const struct trace *t, const struct graph_options *o, FILE *ou
 	walk(&g);
 	if (o->json)
 		json_close(&g.j, ']');
-	else if (!g.tree.nodes.n)
-		fputs("no calls\n", out);
-	else if (g.hidden)
-		fprintf(out, "\n%s call path%s below %g%% omitted\n",
-			str_thousands(number, sizeof(number), g.hidden), g.hidden == 1 ? "" : "s",
-			o->threshold);
+	else
+		put_foot(&g);
 	xfree(g.rank);
 	xfree(g.shown);
 	calltree_free(&g.tree);

@@ -19,6 +19,7 @@
 #include "trace/analysis/profile.h"
 #include "trace/text.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/report/report_sleeps.h"
 
 struct report {
@@ -138,23 +139,16 @@ static void put_time(const struct report *r, uint64_t ticks, FILE *out)
 	put_ns(trace_ns(r->t, ticks), out);
 }
 
-static void put_length(const struct report *r, uint64_t ticks, struct trace_bounds b, FILE *out)
+static void put_shortest(const struct report *r, const struct profile_row *row, FILE *out)
 {
-	text_put_bounded(out, trace_ns(r->t, ticks), b.lo,
-			 b.hi == UINT64_MAX ? b.hi : trace_ns(r->t, b.hi));
+	report_slack_put_shortest(r->t, row->s.slack, profile_minimum(&row->s), out);
 	fputs(GAP, out);
 }
 
-static void put_extremes(const struct report *r, const struct profile_row *row, bool is_longest,
-			 FILE *out)
+static void put_longest(const struct report *r, const struct profile_row *row, FILE *out)
 {
-	const struct slack *x = row->s.slack;
-	uint64_t ticks = is_longest ? profile_maximum(&row->s) : profile_minimum(&row->s);
-
-	if (x && x->has_calls)
-		put_length(r, ticks, is_longest ? x->longest : x->shortest, out);
-	else
-		put_time(r, ticks, out);
+	report_slack_put_longest(r->t, row->s.slack, profile_maximum(&row->s), out);
+	fputs(GAP, out);
 }
 
 static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out)
@@ -180,17 +174,6 @@ static void print_virtual(const struct report *r, const struct profile_row *row,
 		str_duration(b, sizeof(b), trace_ns(r->t, v.self_error)));
 }
 
-/* By how much the sums may be off. */
-static void put_slack(const struct report *r, const struct slack *s, FILE *out)
-{
-	char a[STR_NUMBER], b[STR_NUMBER];
-
-	if (s && (s->total || s->self))
-		fprintf(out, "  total +-%s, self +-%s",
-			str_duration(a, sizeof(a), trace_ns(r->t, s->total)),
-			str_duration(b, sizeof(b), trace_ns(r->t, s->self)));
-}
-
 static void print_row(const struct report *r, const struct profile_row *row, FILE *out)
 {
 	const struct profile_stat *s = &row->s;
@@ -207,9 +190,9 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 	}
 	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
 	put_ns(profile_average_ns(t, s), out);
-	put_extremes(r, row, false, out);
+	put_shortest(r, row, out);
 	put_percentiles(r, row->percentile, out);
-	put_extremes(r, row, true, out);
+	put_longest(r, row, out);
 	text_put_function(out, t, row->function);
 	fputs(" [", out);
 	text_put(out, text_base(text_module(t, row->function)));
@@ -218,7 +201,7 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 		fprintf(out, "  ~%s without exit",
 			s->inferred == s->calls ? "all"
 						: str_thousands(calls, sizeof(calls), s->inferred));
-	put_slack(r, s->slack, out);
+	report_slack_put(t, s->slack, out);
 	fputc('\n', out);
 	if (r->o->virtual)
 		print_virtual(r, row, out);
@@ -350,11 +333,7 @@ static void print_foot(struct report *r, FILE *out)
 	print_cost(&s, out);
 	if (r->o->on_cpu)
 		print_switches(r, out);
-	if (trace_clock_every(r->t) > 1)
-		fprintf(out,
-			"%u samples share a reading of the clock: calls and their order are exact; times of "
-			"calls are bounds (<), sums are off by no more than they say\n",
-			trace_clock_every(r->t));
+	report_slack_foot(r->t, out);
 	if (r->o->percentiles || r->o->histogram)
 		fprintf(out, "percentiles are within %.1f%%\n", LOGHIST_ERROR_PERCENT);
 }
@@ -439,21 +418,6 @@ static void json_virtual(struct json *j, const struct report *r, const struct pr
 	json_time(j, r, "p99_virtual_ns", row->virtual_percentile[PROFILE_P99]);
 }
 
-static void json_bounds(struct json *j, const char *low, const char *high, uint64_t from,
-			uint64_t to)
-{
-	json_ku64(j, low, from);
-	if (to != UINT64_MAX)
-		json_ku64(j, high, to);
-}
-
-static void json_length(struct json *j, const struct report *r, const char *low, const char *high,
-			struct trace_bounds b)
-{
-	json_bounds(j, low, high, trace_ns(r->t, b.lo),
-		    b.hi == UINT64_MAX ? b.hi : trace_ns(r->t, b.hi));
-}
-
 static uint64_t average_off_ns(const struct trace *t, const struct profile_stat *s)
 {
 	const uint64_t sum = s->rough ? s->slack->total : s->slack->sum;
@@ -468,13 +432,10 @@ static void json_slack(struct json *j, const struct report *r, const struct prof
 	const uint64_t ns = profile_average_ns(r->t, s);
 	const struct trace_bounds mean = slack_around(ns, average_off_ns(r->t, s));
 
-	json_length(j, r, "total_low_ns", "total_high_ns", slack_around(s->total, x->total));
-	json_length(j, r, "self_low_ns", "self_high_ns", slack_around(s->self, x->self));
-	json_bounds(j, "avg_low_ns", "avg_high_ns", mean.lo, mean.hi);
-	if (!x->has_calls)
-		return;
-	json_length(j, r, "min_low_ns", "min_high_ns", x->shortest);
-	json_length(j, r, "max_low_ns", "max_high_ns", x->longest);
+	report_slack_json_sums(j, r->t, x, s->total, s->self);
+	json_ku64(j, "avg_low_ns", mean.lo);
+	json_ku64(j, "avg_high_ns", mean.hi);
+	report_slack_json_extremes(j, r->t, x);
 }
 
 static bool is_guessed(const struct trace *t, uint32_t function)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* report_slack.c - see report_slack.h. */
+#include "trace/report/report_slack.h"
+
+#include "base/str.h"
+#include "trace/text.h"
+
+static uint64_t ns_or_unknown(const struct trace *t, uint64_t ticks)
+{
+	return ticks == UINT64_MAX ? ticks : trace_ns(t, ticks);
+}
+
+void report_slack_put(const struct trace *t, const struct slack *s, FILE *out)
+{
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	if (s && (s->total || s->self))
+		fprintf(out, "  total +-%s, self +-%s",
+			str_duration(a, sizeof(a), trace_ns(t, s->total)),
+			str_duration(b, sizeof(b), trace_ns(t, s->self)));
+}
+
+static void put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b, FILE *out)
+{
+	text_put_bounded(out, trace_ns(t, ticks), b.lo, ns_or_unknown(t, b.hi));
+}
+
+void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,
+			       FILE *out)
+{
+	put_length(t, ticks,
+		   s && s->has_calls ? s->shortest : (struct trace_bounds){ticks, ticks}, out);
+}
+
+void report_slack_put_longest(const struct trace *t, const struct slack *s, uint64_t ticks,
+			      FILE *out)
+{
+	put_length(t, ticks, s && s->has_calls ? s->longest : (struct trace_bounds){ticks, ticks},
+		   out);
+}
+
+void report_slack_foot(const struct trace *t, FILE *out)
+{
+	if (trace_clock_every(t) > 1)
+		fprintf(out,
+			"%u samples share a reading of the clock: calls and their order are exact; times of "
+			"calls are bounds (<), sums are off by no more than they say\n",
+			trace_clock_every(t));
+}
+
+void report_slack_json(struct json *j, const struct trace *t, const char *low, const char *high,
+		       struct trace_bounds b)
+{
+	json_ku64(j, low, trace_ns(t, b.lo));
+	if (b.hi != UINT64_MAX)
+		json_ku64(j, high, trace_ns(t, b.hi));
+}
+
+void report_slack_json_sums(struct json *j, const struct trace *t, const struct slack *s,
+			    uint64_t total, uint64_t self)
+{
+	if (!s)
+		return;
+	report_slack_json(j, t, "total_low_ns", "total_high_ns", slack_around(total, s->total));
+	report_slack_json(j, t, "self_low_ns", "self_high_ns", slack_around(self, s->self));
+}
+
+void report_slack_json_extremes(struct json *j, const struct trace *t, const struct slack *s)
+{
+	if (!s || !s->has_calls)
+		return;
+	report_slack_json(j, t, "min_low_ns", "min_high_ns", s->shortest);
+	report_slack_json(j, t, "max_low_ns", "max_high_ns", s->longest);
+}
