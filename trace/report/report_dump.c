@@ -184,6 +184,18 @@ static void put_counters(const struct trace_event *e, FILE *out)
 	}
 }
 
+/* Of a sample that has not read the clock: its time is an estimate, and was between these. */
+static void put_bounds(const struct trace *t, struct trace_bounds in, FILE *out)
+{
+	if (in.lo == in.hi)
+		return;
+	fprintf(out, "  time %" PRIu64 "..", trace_time(t, in.lo));
+	if (in.hi == UINT64_MAX)
+		fputc('?', out);
+	else
+		fprintf(out, "%" PRIu64, trace_time(t, in.hi));
+}
+
 /*
  * Time, time stamp, CPU, header byte and its fields (S = shadow overflow, F = FIFO overflow),
  * source, data.  Not by printf: this is most of the work on a trace of millions of samples.
@@ -208,6 +220,7 @@ static void put_line(const struct trace *t, const struct trace_event *e, FILE *o
 	fwrite(line, 1, (size_t)(p - line), out);
 	put_meaning(t, e, out);
 	put_counters(e, out);
+	put_bounds(t, e->in, out);
 	fputc('\n', out);
 }
 

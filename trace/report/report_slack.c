@@ -28,8 +28,8 @@ static void put_length(const struct trace *t, uint64_t ticks, struct trace_bound
 void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,
 			       FILE *out)
 {
-	put_length(t, ticks,
-		   s && s->has_calls ? s->shortest : (struct trace_bounds){ticks, ticks}, out);
+	put_length(t, ticks, s && s->has_calls ? s->shortest : (struct trace_bounds){ticks, ticks},
+		   out);
 }
 
 void report_slack_put_longest(const struct trace *t, const struct slack *s, uint64_t ticks,

@@ -145,6 +145,26 @@ def graph():
         need(f"\n{n} samples share" in text, text)
 
 
+def dump():
+    """A sample that has not read the clock has both ends of its time in words as in JSON (clock.py knows that these are true)."""
+    record("full")
+    need(" time " not in kron("dump", "full"), "a sample that reads the clock has its own time")
+    record("sparse", "--clock", "every:16")
+    samples = [json.loads(line) for line in kron("dump", "--json", "sparse").splitlines()]
+    lines = kron("dump", "sparse").splitlines()[1:]
+    need(len(lines) == len(samples), f"{len(lines)} lines of {len(samples)} samples")
+    copied = 0
+    for e, line in zip(samples, lines):
+        need(line.split()[0] == str(e["time_ns"]), f"{e}: {line}")
+        if "time_low_ns" in e:
+            need(line.endswith(f"  time {e['time_low_ns']}..{e.get('time_high_ns', '?')}"), f"{e}: {line}")
+            copied += 1
+        else:
+            need(" time " not in line, f"{e}: {line}")
+    need(copied > len(samples) / 2, f"{copied} of {len(samples)} share a reading")
+
+
 with Suite("sparse") as s:
     s.case("callers and callees", callers)
     s.case("call graph", graph)
+    s.case("dump", dump)
