@@ -238,8 +238,8 @@ static void say_estimates(const struct trace *t)
 {
 	if (intervals.file || messages)
 		analysis_say_estimates(&command, t, "the times of intervals and messages");
-	else if (profile.percentiles || profile.histogram || profile.on_cpu)
-		analysis_say_estimates(&command, t, "percentiles, histograms and on-CPU times");
+	else if (profile.virtual || profile.histogram || profile.on_cpu)
+		analysis_say_estimates(&command, t, "virtual times, histograms and on-CPU times");
 }
 
 static int run(const struct trace *t)

@@ -215,7 +215,7 @@ void calltree_build_edges(struct calltree *c, const struct trace *t)
 void calltree_free(struct calltree *c)
 {
 	vec_for(&c->nodes, n)
-		xfree(n->slack);
+		slack_free(n->slack);
 	vec_free(&c->nodes);
 	vec_free(&c->events);
 	index_free(&c->event_at);

@@ -122,7 +122,7 @@ static void free_stat(struct profile_stat *s)
 	if (s->more)
 		loghist_free(&s->more->lengths);
 	xfree(s->more);
-	xfree(s->slack);
+	slack_free(s->slack);
 	s->more = NULL;
 	s->slack = NULL;
 }
@@ -256,7 +256,11 @@ static struct slack *slack_of(struct profile_stat *s)
 
 static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu, uint32_t payer_cpu)
 {
-	slack_add(slack_of(stat_of(g, c->function, cpu)), c);
+	struct slack *s = slack_of(stat_of(g, c->function, cpu));
+
+	slack_add(s, c);
+	if (g->want.percentiles)
+		slack_add_spread(s, c);
 	if (c->payer_function != UINT32_MAX)
 		slack_add_callee(slack_of(stat_of(g, c->payer_function, payer_cpu)), c);
 }
@@ -304,10 +308,10 @@ static void on_special(void *ctx, const struct trace_event *e)
 
 /* ---- groups ---- */
 
+static const unsigned percents[] = {50, 90, 99};
+
 static void fill_percentiles(uint64_t *out, const struct loghist *h, uint64_t min, uint64_t max)
 {
-	static const unsigned percents[] = {50, 90, 99};
-
 	for (int i = 0; i < PROFILE_NPERCENTILES; i++) {
 		out[i] = loghist_percentile(h, percents[i]);
 		if (out[i] > max)
@@ -315,6 +319,12 @@ static void fill_percentiles(uint64_t *out, const struct loghist *h, uint64_t mi
 		if (out[i] < min)
 			out[i] = min;
 	}
+}
+
+static void bound_percentiles(struct profile_row *r)
+{
+	for (int i = 0; i < PROFILE_NPERCENTILES; i++)
+		r->percentile_in[i] = slack_percentile(r->s.slack, percents[i]);
 }
 
 static void take_row(struct gather *g, uint32_t function, uint32_t group, struct profile_stat *s)
@@ -329,6 +339,8 @@ static void take_row(struct gather *g, uint32_t function, uint32_t group, struct
 	if (!r->s.measured || !g->want.percentiles)
 		return;
 	fill_percentiles(r->percentile, &r->s.lengths, ~r->s.inverse_min, r->s.max);
+	if (r->s.slack)
+		bound_percentiles(r);
 	if (r->s.more) {
 		fill_percentiles(r->virtual_percentile, &r->s.more->lengths,
 				 ~r->s.more->virtual_inverse_min, r->s.more->virtual_max);

@@ -72,6 +72,7 @@ struct profile_row {
 	uint32_t group; /* lane (also for a process: its last one), CPU, filter level, or 0 */
 	struct profile_stat s;
 	uint64_t percentile[PROFILE_NPERCENTILES];
+	struct trace_bounds percentile_in[PROFILE_NPERCENTILES]; /* where s.slack->has_calls */
 	uint64_t virtual_percentile[PROFILE_NPERCENTILES];
 };
 

@@ -2,6 +2,8 @@
 /* slack.c - see slack.h. */
 #include "trace/analysis/slack.h"
 
+#include "base/vec.h"
+
 /* What a stretch adds; 0 if it has been counted, or is known to the tick, or has no end. */
 static uint64_t count(struct slack_seen *seen, struct trace_bounds b)
 {
@@ -63,4 +65,33 @@ void slack_add(struct slack *s, const struct pair_call *c)
 void slack_add_callee(struct slack *s, const struct pair_call *c)
 {
 	s->self += count(&s->for_self, c->entry) + count(&s->for_self, c->exit);
+}
+
+void slack_add_spread(struct slack *s, const struct pair_call *c)
+{
+	const struct trace_bounds d = slack_between(c->entry, c->exit);
+
+	if (c->spans_loss)
+		return;
+	loghist_add(&s->least, d.lo);
+	loghist_add(&s->most, d.hi);
+}
+
+/* A percentile is the middle of its bin: it may be off by a 64th, the bounds are not to be. */
+struct trace_bounds slack_percentile(const struct slack *s, unsigned percent)
+{
+	const uint64_t lo = loghist_percentile(&s->least, percent);
+	const uint64_t hi = loghist_percentile(&s->most, percent);
+
+	/* the last bins are those of UINT64_MAX: no trace is as long */
+	return (struct trace_bounds){lo - lo / 64, hi >> 63 ? UINT64_MAX : hi + hi / 64};
+}
+
+void slack_free(struct slack *s)
+{
+	if (!s)
+		return;
+	loghist_free(&s->least);
+	loghist_free(&s->most);
+	xfree(s);
 }

@@ -12,6 +12,7 @@
 #ifndef TRACE_SLACK_H
 #define TRACE_SLACK_H
 
+#include "trace/analysis/loghist.h"
 #include "trace/analysis/pairs.h"
 
 struct slack_seen { /* the last stretches that were counted */
@@ -24,6 +25,7 @@ struct slack {
 	struct slack_seen for_total, for_self;
 	bool has_calls;
 	struct trace_bounds shortest, longest; /* between these it lies; high UINT64_MAX: unknown */
+	struct loghist least, most;            /* of each call's length, by slack_add_spread() */
 };
 
 /* From one moment to a later one. */
@@ -33,6 +35,11 @@ void slack_add(struct slack *s, const struct pair_call *c);
 /* For shortest and longest; slack_add() does it but for calls that span a loss. */
 void slack_add_length(struct slack *s, const struct pair_call *c);
 void slack_add_callee(struct slack *s, const struct pair_call *c);
+/* For percentiles, of the calls that slack_add() takes for shortest and longest. */
+void slack_add_spread(struct slack *s, const struct pair_call *c);
+/* What percent of the calls did not exceed: each call's least gives the least that this was, its most the most. */
+struct trace_bounds slack_percentile(const struct slack *s, unsigned percent);
+void slack_free(struct slack *s); /* NULL: nothing */
 /* A sum that may be off by so much. */
 struct trace_bounds slack_around(uint64_t sum, uint64_t off);
 

@@ -405,7 +405,7 @@ int report_edges(const struct trace *t, const struct edges_options *o, FILE *out
 		err_set(err, ENOENT, "no function of the trace matches %s", o->function);
 	}
 	vec_for(&x.v, e)
-		xfree(e->slack);
+		slack_free(e->slack);
 	vec_free(&x.v);
 	xfree(x.callers);
 	xfree(x.callees);

@@ -157,6 +157,19 @@ static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out
 		put_time(r, v[i], out);
 }
 
+static void put_bounded_percentiles(const struct report *r, const struct profile_row *row,
+				    FILE *out)
+{
+	if (!row->s.slack || !row->s.slack->has_calls) {
+		put_percentiles(r, row->percentile, out);
+		return;
+	}
+	for (int i = 0; r->o->percentiles && i < PROFILE_NPERCENTILES; i++) {
+		report_slack_put_length(r->t, row->percentile[i], row->percentile_in[i], out);
+		fputs(GAP, out);
+	}
+}
+
 static void print_virtual(const struct report *r, const struct profile_row *row, FILE *out)
 {
 	struct profile_virtual v = profile_virtual_of(&r->p, row);
@@ -191,7 +204,7 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
 	put_ns(profile_average_ns(t, s), out);
 	put_shortest(r, row, out);
-	put_percentiles(r, row->percentile, out);
+	put_bounded_percentiles(r, row, out);
 	put_longest(r, row, out);
 	text_put_function(out, t, row->function);
 	fputs(" [", out);
@@ -426,8 +439,9 @@ static uint64_t average_off_ns(const struct trace *t, const struct profile_stat 
 }
 
 /* Both ends of what the times above may be. */
-static void json_slack(struct json *j, const struct report *r, const struct profile_stat *s)
+static void json_slack(struct json *j, const struct report *r, const struct profile_row *row)
 {
+	const struct profile_stat *s = &row->s;
 	const struct slack *x = s->slack;
 	const uint64_t ns = profile_average_ns(r->t, s);
 	const struct trace_bounds mean = slack_around(ns, average_off_ns(r->t, s));
@@ -436,6 +450,11 @@ static void json_slack(struct json *j, const struct report *r, const struct prof
 	json_ku64(j, "avg_low_ns", mean.lo);
 	json_ku64(j, "avg_high_ns", mean.hi);
 	report_slack_json_extremes(j, r->t, x);
+	if (!x->has_calls)
+		return;
+	report_slack_json(j, r->t, "p50_low_ns", "p50_high_ns", row->percentile_in[PROFILE_P50]);
+	report_slack_json(j, r->t, "p90_low_ns", "p90_high_ns", row->percentile_in[PROFILE_P90]);
+	report_slack_json(j, r->t, "p99_low_ns", "p99_high_ns", row->percentile_in[PROFILE_P99]);
 }
 
 static bool is_guessed(const struct trace *t, uint32_t function)
@@ -468,7 +487,7 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	json_time(j, r, "p90_ns", row->percentile[PROFILE_P90]);
 	json_time(j, r, "p99_ns", row->percentile[PROFILE_P99]);
 	if (row->s.slack)
-		json_slack(j, r, &row->s);
+		json_slack(j, r, row);
 	if (r->o->virtual)
 		json_virtual(j, r, row);
 	if (r->o->on_cpu) {

@@ -20,7 +20,8 @@ void report_slack_put(const struct trace *t, const struct slack *s, FILE *out)
 			str_duration(b, sizeof(b), trace_ns(t, s->self)));
 }
 
-static void put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b, FILE *out)
+void report_slack_put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b,
+			     FILE *out)
 {
 	text_put_bounded(out, trace_ns(t, ticks), b.lo, ns_or_unknown(t, b.hi));
 }
@@ -28,15 +29,17 @@ static void put_length(const struct trace *t, uint64_t ticks, struct trace_bound
 void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,
 			       FILE *out)
 {
-	put_length(t, ticks, s && s->has_calls ? s->shortest : (struct trace_bounds){ticks, ticks},
-		   out);
+	report_slack_put_length(
+		t, ticks, s && s->has_calls ? s->shortest : (struct trace_bounds){ticks, ticks},
+		out);
 }
 
 void report_slack_put_longest(const struct trace *t, const struct slack *s, uint64_t ticks,
 			      FILE *out)
 {
-	put_length(t, ticks, s && s->has_calls ? s->longest : (struct trace_bounds){ticks, ticks},
-		   out);
+	report_slack_put_length(
+		t, ticks, s && s->has_calls ? s->longest : (struct trace_bounds){ticks, ticks},
+		out);
 }
 
 void report_slack_foot(const struct trace *t, FILE *out)

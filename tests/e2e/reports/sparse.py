@@ -95,7 +95,7 @@ def function_of(name, trace):
 
 
 def no_bounds(text):
-    need("+-" not in text and "<" not in text and "share" not in text and "_low_ns" not in text, text)
+    need("total +-" not in text and ")  +-" not in text and "<" not in text and "share" not in text and "_low_ns" not in text, text)
 
 
 def callers():
@@ -145,6 +145,27 @@ def graph():
         need(f"\n{n} samples share" in text, text)
 
 
+def nth(lengths, percent):
+    """The shortest length that so many percent of all do not exceed."""
+    return sorted(lengths)[-(-len(lengths) * percent // 100) - 1]
+
+
+def percentiles():
+    """What half of a function's calls did not exceed, and 90% and 99%."""
+    record("full")
+    for argv in ("-p",), ("-p", "--json"):
+        no_bounds(kron("report", *argv, "full"))
+    for n in "2", "16", "256":
+        calls = [c for v in record("sparse" + n, "--clock", "every:" + n).values() for c in v]
+        row = function_of("work", "sparse" + n)
+        for percent in 50, 90, 99:
+            least, most = (nth([c[i] for c in calls], percent) for i in (0, 1))
+            holds(row, f"p{percent}", least, most)
+        text = kron("report", "-p", "sparse" + n)
+        (line,) = [line for line in text.splitlines() if " leaf [" in line]
+        need(line.count("<") >= 2, f"half of all calls of leaf() lie between two readings: {line}")
+
+
 def dump():
     """A sample that has not read the clock has both ends of its time in words as in JSON (clock.py knows that these are true)."""
     record("full")
@@ -167,4 +188,5 @@ def dump():
 with Suite("sparse") as s:
     s.case("callers and callees", callers)
     s.case("call graph", graph)
+    s.case("percentiles", percentiles)
     s.case("dump", dump)
