@@ -106,6 +106,7 @@ int cmd_view(int argc, char **argv)
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
+	analysis_say_estimates(&command, t, "the times of the page");
 	view.where = analysis_filter.where;
 	view.trigger = analysis_filter.trigger;
 	view.dir = t->dir;

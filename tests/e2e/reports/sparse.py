@@ -185,8 +185,17 @@ def dump():
     need(copied > len(samples) / 2, f"{copied} of {len(samples)} share a reading")
 
 
+def view():
+    """The page has no bounds, and says so where it is made."""
+    record("full")
+    kron("view", "-q", "-o", "page.html", "full")
+    record("sparse", "--clock", "every:16")
+    kron("view", "-q", "-o", "page.html", "sparse", said="16 samples share a reading of the clock")
+
+
 with Suite("sparse") as s:
     s.case("callers and callees", callers)
     s.case("call graph", graph)
     s.case("percentiles", percentiles)
     s.case("dump", dump)
+    s.case("view", view)
