@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 
+#define MEANINGLESS 2 /* an estimate, where it may have been more than so many times as long */
+
 /* Length of the UTF-8 sequence at s, 0 if it is none or a control character. */
 static size_t printable(const unsigned char *s)
 {
@@ -102,15 +104,16 @@ void text_put_function(FILE *f, const struct trace *t, uint32_t n)
 
 void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high)
 {
-	char buf[STR_NUMBER], below[STR_NUMBER + 2];
+	char buf[STR_NUMBER], bound[STR_NUMBER + 2];
 
-	if (low || !high) {
-		text_put_duration(f, ns);
-		return;
-	}
-	snprintf(below, sizeof(below), "<%s",
-		 high == UINT64_MAX ? "?" : str_duration(buf, sizeof(buf), high));
-	fprintf(f, "%10s", below);
+	if (high == UINT64_MAX)
+		snprintf(bound, sizeof(bound), "%c%s", low ? '>' : '<',
+			 low ? str_duration(buf, sizeof(buf), low) : "?");
+	else if (high && (!low || high / MEANINGLESS > ns))
+		snprintf(bound, sizeof(bound), "<%s", str_duration(buf, sizeof(buf), high));
+	else
+		str_duration_column(bound, sizeof(bound), ns);
+	fprintf(f, "%10s", bound);
 }
 
 void text_put_duration(FILE *f, uint64_t ns)

@@ -24,8 +24,11 @@ const char *text_function(const struct trace *t, uint32_t n, char *buf, size_t s
 const char *text_module(const struct trace *t, uint32_t n); /* path, or "?" */
 
 /* ns as a duration, right-aligned in 10 columns (wider only beyond 999 hours) */
-/* Likewise; where no more is known than that it is below something, "<0.3 us". */
-void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high);
 void text_put_duration(FILE *f, uint64_t ns);
+/*
+ * Likewise; where the bounds make it meaningless the one that says more, "<0.3 us" or ">1.0 ms".  A high end of
+ * UINT64_MAX is not known.
+ */
+void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high);
 
 #endif

@@ -47,7 +47,7 @@ void report_slack_foot(const struct trace *t, FILE *out)
 	if (trace_clock_every(t) > 1)
 		fprintf(out,
 			"%u samples share a reading of the clock: calls and their order are exact; times of "
-			"calls are bounds (<), sums are off by no more than they say\n",
+			"calls are bounds (<, >) where they are not known better, sums are off by no more than they say\n",
 			trace_clock_every(t));
 }
 
