@@ -34,10 +34,15 @@ int main(void) {
 # ---- the recorder ----
 
 
+def begin_record_pid(pids, *options, trace="t"):
+    """kron record --pid, which has yet to attach."""
+    argv = [KRON, "record", "-o", trace, "--pid", str(pids), *options]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+
+
 def record_pid(pids, *options, trace="t"):
     """kron record --pid, once it records."""
-    argv = [KRON, "record", "-o", trace, "--pid", str(pids), *options]
-    r = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    r = begin_record_pid(pids, *options, trace=trace)
     line = r.stderr.readline()
     need("recording" in line, f"it does not record: {line}")
     return r

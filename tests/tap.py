@@ -96,7 +96,7 @@ def small_disk(folder, size):
 
 
 def segments_left():
-    """Names of recordings whose recorder has ended: other tests record meanwhile."""
+    """Names of recordings whose keeper has ended: other tests record meanwhile."""
     left = set()
     for name in os.listdir("/dev/shm"):
         with contextlib.suppress(OSError):

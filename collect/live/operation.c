@@ -240,18 +240,20 @@ static int become_quiet(struct kron_live_call *call, struct live_threads *t, uin
 	return thread_data_find_number(call, t, room, err);
 }
 
-static void undo_all(struct operation *o, struct live_threads *t)
+/* False: the runtime stays. */
+static bool undo_all(struct operation *o, struct live_threads *t)
 {
 	struct process_maps maps;
 	uint64_t left;
 	struct err err;
 
 	if (process_maps_read(&maps, o->pid, &err))
-		return;
+		return false;
 	undo_patches(t, &maps, o->session, o->files, &left);
 	if (!left)
 		take_out(&o->implant, t, &maps, o->session, &err);
 	process_maps_free(&maps);
+	return !left;
 }
 
 /* Attaches to a process that is stopped.  Its threads can go on afterwards whatever is returned. */
@@ -293,12 +295,10 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		code = check_goroutines(call, t, &frames, err);
 	if (!code)
 		code = steps->settle(steps->ctx, err);
-	if (code) {
-		undo_all(o, t);
-		o->stood = 0; /* it may be mapped no more */
-	} else {
+	if (!code)
 		move_pcs(call, t, &frames);
-	}
+	else if (undo_all(o, t))
+		o->stood = 0; /* it is mapped no more */
 	close(sock);
 out:
 	signal_frames_free(&frames);
@@ -662,7 +662,10 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 		code = restart_stop(&t, pid, err);
 		if (!code) {
 			code = try_to_detach(o, &in, &t, err);
-			restart_go(&t, 0);
+			if (code == 1)
+				threads_go(&t); /* stopped again at once */
+			else
+				restart_go(&t, 0);
 			note_stop(o, &t);
 		} else if (threads_have_surgeon(pid)) {
 			code = 1;

@@ -28,6 +28,7 @@
 #define SLEEPERS_MAX 4096 /* the oldest is forgotten */
 #define GO_ON_MS 10000    /* of who has yet to get a processor */
 #define RAN_NS 2000000    /* who has run for so long has gone on */
+#define UNKNOWN_MS 200    /* the same, where the kernel does not say how long anybody has run */
 #define STOP_MS 10000     /* a child that borrows the memory ends, or executes a program */
 
 /* ---- since when ---- */
@@ -365,7 +366,7 @@ static uint64_t ran_ns(pid_t pid, pid_t tid)
 }
 
 /* It sleeps again, or has run: who waits for a processor has the call still to make. */
-static bool has_gone_on(pid_t pid, struct waking *w)
+static bool has_gone_on(pid_t pid, struct waking *w, uint64_t waited_ms)
 {
 	struct process_stat st;
 	uint64_t ran;
@@ -375,19 +376,21 @@ static bool has_gone_on(pid_t pid, struct waking *w)
 	ran = ran_ns(pid, w->tid);
 	if (!w->ran_ns)
 		w->ran_ns = ran;
-	return ran > w->ran_ns + RAN_NS;
+	return ran ? ran > w->ran_ns + RAN_NS : waited_ms > UNKNOWN_MS;
 }
 
 static void await_wakings(struct wakings *w, pid_t pid)
 {
-	const uint64_t deadline = clock_ms(CLOCK_MONOTONIC) + GO_ON_MS;
+	const uint64_t start = clock_ms(CLOCK_MONOTONIC);
 	const struct timespec ts = {.tv_nsec = 100000};
+	uint64_t waited = 0;
 
-	while (w->v.n && clock_ms(CLOCK_MONOTONIC) < deadline) {
-		if (has_gone_on(pid, &w->v.v[w->v.n - 1]))
+	while (w->v.n && waited < GO_ON_MS) {
+		if (has_gone_on(pid, &w->v.v[w->v.n - 1], waited))
 			w->v.n--;
 		else
 			nanosleep(&ts, NULL);
+		waited = clock_ms(CLOCK_MONOTONIC) - start;
 	}
 }
 

@@ -53,7 +53,7 @@ static void fall_quiet(void)
 	rt_busy_begin();
 }
 
-#define GO_ON_MS 12000u /* the surgeon has been killed */
+#define GO_ON_MS 30000u /* the surgeon has been killed: it waits for less */
 
 /*
  * Who was in a sleep when kron stopped it goes on with that by another system call, restart_syscall, once it has a

@@ -325,6 +325,8 @@ static void bound_percentiles(struct profile_row *r)
 {
 	for (int i = 0; i < PROFILE_NPERCENTILES; i++)
 		r->percentile_in[i] = slack_percentile(r->s.slack, percents[i]);
+	loghist_free(&r->s.slack->least);
+	loghist_free(&r->s.slack->most);
 }
 
 static void take_row(struct gather *g, uint32_t function, uint32_t group, struct profile_stat *s)

@@ -14,6 +14,7 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/export/export.h"
 #include "trace/export/export_nest.h"
@@ -101,12 +102,12 @@ static void put_time(struct perfetto *p, uint64_t tsc)
 }
 
 /* Of the event in part. */
-static void put_level(struct perfetto *p, unsigned level)
+static void put_level(struct perfetto *p, unsigned level, const char *name)
 {
 	if (!level)
 		return;
 	proto_uint(&p->inner, ARG_UINT, level);
-	proto_text(&p->inner, ARG_NAME, "level");
+	proto_text(&p->inner, ARG_NAME, name);
 	proto_message(&p->part, EVENT_ARG, &p->inner);
 }
 
@@ -125,7 +126,7 @@ static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 	}
 	proto_uint(&p->part, EVENT_TYPE, SLICE_BEGIN);
 	proto_uint(&p->part, EVENT_NAME_IID, function + 1ul);
-	put_level(p, f ? f->level : 0);
+	put_level(p, f ? f->level : 0, "level");
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);
 }
@@ -157,7 +158,6 @@ static void on_special(void *ctx, const struct trace_event *e)
 	write_packet(p, FLAG_NEEDS_STATE);
 }
 
-/* Names of events are few: they stand in each instant. */
 /* Of the event in part: the value by its name and type, where it is whole. */
 static void put_value(struct perfetto *p, const struct trace_user_event *u, struct value v)
 {
@@ -180,6 +180,7 @@ static void put_value(struct perfetto *p, const struct trace_user_event *u, stru
 	proto_message(&p->part, EVENT_ARG, &p->inner);
 }
 
+/* Names of events are few: they stand in each instant. */
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct perfetto *p = ctx;
@@ -197,7 +198,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	proto_uint(&p->part, EVENT_TYPE, INSTANT);
 	proto_text(&p->part, EVENT_NAME, name);
 	put_value(p, u, v);
-	put_level(p, u->level);
+	put_level(p, u->level, strcmp(u->payload, "level") ? "level" : "filter level");
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);
 	xfree(name);

@@ -375,8 +375,8 @@ static void put_text(const struct report *rep, FILE *f)
 
 	put_head(rep, f);
 	if (rep->sum.mixed)
-		fputs("~: other mappings were at these addresses at another time, and what was counted there is of all "
-		      "of them\n",
+		fputs("~: other mappings were at some of the addresses at another time, and what was counted there is "
+		      "of all of them\n",
 		      f);
 	if (rep->o->functions)
 		report_pages_functions(rep, f);

@@ -83,7 +83,8 @@ static void put_left(struct replay *r, uint32_t lane, uint32_t track, const stru
 		bool slow = r->o->color && ns >= 1000000;
 
 		fputs(slow ? "\033[31m" : "", r->out);
-		text_put_bounded(r->out, ns, length->in.lo, ns_or_unknown(r, length->in.hi));
+		text_put_bounded(r->out, ns, trace_ns(r->t, length->in.lo),
+				 ns_or_unknown(r, length->in.hi));
 		fputs(slow ? "\033[0m" : "", r->out);
 	} else {
 		fputs("          ", r->out);

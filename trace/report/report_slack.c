@@ -23,7 +23,7 @@ void report_slack_put(const struct trace *t, const struct slack *s, FILE *out)
 void report_slack_put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b,
 			     FILE *out)
 {
-	text_put_bounded(out, trace_ns(t, ticks), b.lo, ns_or_unknown(t, b.hi));
+	text_put_bounded(out, trace_ns(t, ticks), trace_ns(t, b.lo), ns_or_unknown(t, b.hi));
 }
 
 void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files  # noqa: E402
+from live import begin_record_pid, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files  # noqa: E402
 from tap import KRON, Suite, compile_c, compile_text, need, need_root, wait_for  # noqa: E402
 
 # seccomp WAY: kill, errno, threads (more of them later), late (at the word), strict.  A letter ends it.
@@ -246,9 +246,13 @@ def comes_first(program, cpu, is_left_first):
             os.sched_setaffinity(tid, {cpu})
             if tid != t.pid:
                 os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
-        r = record_pid(t.pid, "-p", "counted n=$arg1")
+        r = begin_record_pid(t.pid, "-p", "counted n=$arg1")
         if is_left_first:
+            need("recording" in r.stderr.readline(), "it does not record")
             interrupt(r)
+        else:
+            # they stand still, and the filter is what the first one does when it goes on
+            wait_for(lambda: ours(t.pid), "kron in it")
         t.say(b"f")
         goes_on(t.pid)
         if not is_left_first:
