@@ -5,6 +5,9 @@
  * The bound of a line: at a reading it is off by no more than the reading's own bound and the line's distance from it.
  * If both clocks are straight, what is true at an early and at a late reading is true between them, and grows evenly
  * outside; the best such pair is taken.
+ *
+ * No two clocks that anybody adjusts drift apart by more than DRIFT: Linux slews by half of that.  Readings within a
+ * millisecond tell less than that of the rate.
  */
 #include "trace/clock_fit.h"
 
@@ -13,6 +16,7 @@
 #include "base/search.h"
 
 #define SLACK_NS 20.0 /* rounding of what was read */
+#define DRIFT 1e-3
 
 struct line {
 	double tick0, ns0; /* the middle: relative to the first reading */
@@ -87,21 +91,37 @@ static size_t best_of(const struct line *l, const struct clock_reading *v, size_
 	return best;
 }
 
+/* How wrong a rate can be that two bounds so far apart allow. */
+static double rate_error(double bounds, double span, double rate, double hz)
+{
+	return fmin(bounds / span, fabs(rate - 1e9 / hz) + DRIFT * 1e9 / hz);
+}
+
 /* Of the whole span, from what is known at an early and a late reading. */
-static double bound_of(const struct line *l, const struct clock_reading *v, size_t n)
+static double bound_of(const struct line *l, const struct clock_reading *v, size_t n, double hz,
+		       double *growth)
 {
 	size_t third = (n + 2) / 3;
 	size_t early = best_of(l, v, 0, third), late = best_of(l, v, n - third, n);
 	double a = bound_at(l, v, early), b = bound_at(l, v, late);
-	double span = ticks_from(v, late) - ticks_from(v, early);
-	double before = a + (a + b) * ticks_from(v, early) / span;
-	double after = b + (a + b) * (ticks_from(v, n - 1) - ticks_from(v, late)) / span;
 
-	return before > after ? before : after;
+	*growth = rate_error(a + b, ticks_from(v, late) - ticks_from(v, early), l->rate, hz);
+	return fmax(a + *growth * ticks_from(v, early),
+		    b + *growth * (ticks_from(v, n - 1) - ticks_from(v, late)));
+}
+
+/* Readings that lie close together say less of the rate than the clock itself: its line, through their middle. */
+static void straighten(struct line *l, const struct clock_reading *v, size_t n, double hz)
+{
+	struct line own = *l;
+
+	own.rate = 1e9 / hz;
+	if (fabs(l->rate - own.rate) > DRIFT * own.rate && passes_all(&own, v, n))
+		*l = own;
 }
 
 static void take_line(struct clock_fit *f, const struct line *l, const struct clock_reading *v,
-		      size_t n)
+		      size_t n, double hz)
 {
 	const size_t ends[] = {0, n - 1};
 	double bound;
@@ -110,17 +130,25 @@ static void take_line(struct clock_fit *f, const struct line *l, const struct cl
 		*vec_push(&f->knots) =
 			(struct clock_knot){v[ends[i]].tick, line_at(l, ticks_from(v, ends[i]))};
 	f->is_line = true;
-	bound = ceil(bound_of(l, v, n));
+	bound = ceil(bound_of(l, v, n, hz, &f->growth));
 	f->error_ns = bound < 0x1p63 ? (uint64_t)bound : UINT64_MAX;
 }
 
 /* Between the readings; the worst of their bounds is that of all. */
-static void take_pieces(struct clock_fit *f, const struct clock_reading *v, size_t n)
+static void take_pieces(struct clock_fit *f, const struct clock_reading *v, size_t n, double hz)
 {
 	for (size_t i = 0; i < n; i++) {
+		const double span = i ? ticks_from(v, i) - ticks_from(v, i - 1) : 0;
+
 		*vec_push(&f->knots) = (struct clock_knot){v[i].tick, ns_from(v, i)};
 		if (v[i].error_ns > f->error_ns)
 			f->error_ns = v[i].error_ns;
+		/* the first piece and the last one go on */
+		if (i == 1 || (i && i == n - 1))
+			f->growth =
+				fmax(f->growth,
+				     rate_error((double)(v[i].error_ns + v[i - 1].error_ns), span,
+						(ns_from(v, i) - ns_from(v, i - 1)) / span, hz));
 	}
 }
 
@@ -141,11 +169,25 @@ bool clock_fit_make(struct clock_fit *f, const struct clock_reading *v, size_t n
 		f->error_ns = UINT64_MAX; /* nobody knows how fast they drift apart */
 		return true;
 	}
-	if (draw_line(&l, v, n) && passes_all(&l, v, n))
-		take_line(f, &l, v, n);
-	else
-		take_pieces(f, v, n);
+	if (draw_line(&l, v, n) && passes_all(&l, v, n)) {
+		straighten(&l, v, n, hz);
+		take_line(f, &l, v, n, hz);
+	} else {
+		take_pieces(f, v, n, hz);
+	}
 	return true;
+}
+
+uint64_t clock_fit_error(const struct clock_fit *f, uint64_t from_tick, uint64_t to_tick)
+{
+	double before, after, error;
+
+	if (!f->knots.n || f->error_ns == UINT64_MAX)
+		return UINT64_MAX;
+	before = (double)(int64_t)(f->knots.v[0].tick - from_tick);
+	after = (double)(int64_t)(to_tick - f->knots.v[f->knots.n - 1].tick);
+	error = (double)f->error_ns + ceil(f->growth * fmax(0, fmax(before, after)));
+	return error < 0x1p63 ? (uint64_t)error : UINT64_MAX;
 }
 
 void clock_fit_free(struct clock_fit *f)

@@ -30,15 +30,18 @@ struct clock_fit {
 	uint64_t base_ns;
 	VEC(struct clock_knot) knots; /* two, or one a reading: by tick */
 	uint64_t error_ns; /* no time from the first reading to the last is wrong by more */
+	double growth;     /* before and after them: ns for each tick away from the nearest */
 	bool is_line;
 };
 
 /*
- * Readings in order of time; hz: about how many ticks a second are, for a single reading.  false: there are none that
- * make sense.
+ * Readings in order of time; hz: about how many ticks a second are, for a single reading, and for readings that lie too
+ * close together to tell.  false: there are none that make sense.
  */
 bool clock_fit_make(struct clock_fit *f, const struct clock_reading *v, size_t n, double hz);
 void clock_fit_free(struct clock_fit *f);
+/* No time between these ticks is wrong by more; UINT64_MAX: it is not known. */
+uint64_t clock_fit_error(const struct clock_fit *f, uint64_t from_tick, uint64_t to_tick);
 /* Of the reference at a tick, and the tick at which it stands so: from base_ns on. */
 double clock_fit_ns(const struct clock_fit *f, uint64_t tick);
 double clock_fit_ticks(const struct clock_fit *f, double ns,

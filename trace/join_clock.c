@@ -143,13 +143,27 @@ static void hold(struct held *h, const struct trace *t)
 	vec_free(&r);
 }
 
+/* Of a trace whose recorder was killed: to the last reading. */
+static uint64_t last_tick(const struct trace *t, const struct held *h)
+{
+	const uint64_t last = h->fit.knots.n ? h->fit.knots.v[h->fit.knots.n - 1].tick : 0;
+
+	return t->complete && t->end_tsc > last ? t->end_tsc : last;
+}
+
+/* No time of the trace is wrong by more. */
+static uint64_t error_of(const struct trace *t, const struct held *h)
+{
+	return clock_fit_error(&h->fit, t->start_tsc, last_tick(t, h));
+}
+
 bool trace_clock(const struct trace *t, struct trace_clock *out)
 {
 	struct held h;
 
 	hold(&h, t);
 	*out = (struct trace_clock){
-		.readings = h.n, .error_ns = h.fit.error_ns, .is_line = h.fit.is_line};
+		.readings = h.n, .error_ns = error_of(t, &h), .is_line = h.fit.is_line};
 	clock_fit_free(&h.fit);
 	return h.by_cable && h.clock[0];
 }
@@ -176,6 +190,29 @@ static bool is_known(const struct held *h)
 	return h->fit.error_ns != UINT64_MAX;
 }
 
+/* The reference's tick when the other one's clock stood there; base: of the two fits' nanoseconds. */
+static uint64_t reference_tick(const struct held *h, uint64_t tick, const struct trace *ref,
+			       const struct held *ref_held, double base)
+{
+	const double ns = base + clock_fit_ns(&h->fit, tick);
+
+	return ref->start_tsc +
+	       (uint64_t)whole_ticks(clock_fit_ticks(&ref_held->fit, ns, ref->start_tsc));
+}
+
+/* The reference's line leads on to where the other trace is, which may be long after its own end. */
+static uint64_t common_error(const struct joined *j, const struct held *h, const struct trace *ref,
+			     const struct held *ref_held, double base)
+{
+	const uint64_t own = error_of(j->t, h);
+	const uint64_t of_ref =
+		clock_fit_error(&ref_held->fit,
+				reference_tick(h, j->t->start_tsc, ref, ref_held, base),
+				reference_tick(h, last_tick(j->t, h), ref, ref_held, base));
+
+	return own > UINT64_MAX - of_ref ? UINT64_MAX : own + of_ref;
+}
+
 /* Both were held against one clock. */
 static void by_common_clock(struct joined *j, const struct held *h, const struct trace *ref,
 			    const struct held *ref_held, points *out)
@@ -195,7 +232,7 @@ static void by_common_clock(struct joined *j, const struct held *h, const struct
 			? "by readings of the collector's clock, a straight line"
 			: "by readings of the collector's clock, from one to the next";
 	if (is_known(h) && is_known(ref_held))
-		j->node.error_ns = h->fit.error_ns + ref_held->fit.error_ns;
+		j->node.error_ns = common_error(j, h, ref, ref_held, base);
 }
 
 static void by_wall_clock(struct joined *j, const struct trace *ref, points *out)

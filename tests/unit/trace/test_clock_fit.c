@@ -134,6 +134,35 @@ static void test_straight(void **arg)
 	assert_in_range(untrue, 0, rounds / 100);
 }
 
+/* Readings that came late, and close together: what is said of times long before them is true, too, and of use. */
+static void test_late_readings(void **arg)
+{
+	unsigned untrue = 0, rounds = 2000;
+	double worst_stated = 0;
+
+	(void)arg;
+	for (unsigned i = 0; i < rounds; i++) {
+		struct world w = random_world();
+		const double before_ns = dice() * 1e9;
+		const uint64_t from = tick_at(&w, START_NS - before_ns);
+		struct clock_fit f;
+		double error, stated;
+
+		w.least_ns = 25e3;
+		w.noise_ns = dice() * 1e5;
+		assert_true(fit(&f, &w, 2 + (unsigned)(dice() * 4), 3e6 + dice() * 5e6));
+		error = fabs((double)f.base_ns + clock_fit_ns(&f, from) - (START_NS - before_ns));
+		stated = (double)clock_fit_error(&f, from, from);
+		untrue += error > stated + 100;
+		worst_stated = fmax(worst_stated, stated);
+		clock_fit_free(&f);
+	}
+	print_message("# %u of %u said less than was left; at most %.0f us\n", untrue, rounds,
+		      worst_stated / 1e3);
+	assert_in_range(untrue, 0, rounds / 100);
+	assert_true(worst_stated < 5e6); /* a second at 2000 ppm, and the readings */
+}
+
 /* A clock that is not straight: no line passes all readings, and it goes from one to the next. */
 static void test_crooked(void **arg)
 {
@@ -181,9 +210,8 @@ static void test_few(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_straight),
-		cmocka_unit_test(test_crooked),
-		cmocka_unit_test(test_back_and_forth),
+		cmocka_unit_test(test_straight), cmocka_unit_test(test_late_readings),
+		cmocka_unit_test(test_crooked),  cmocka_unit_test(test_back_and_forth),
 		cmocka_unit_test(test_few),
 	};
 
