@@ -74,15 +74,6 @@ static uint32_t on_edge(void *ctx, uint32_t parent, uint32_t function)
 				function);
 }
 
-static struct slack *slack_of(struct calltree *c, uint32_t node)
-{
-	struct calltree_node *n = &c->nodes.v[node];
-
-	if (!n->slack)
-		n->slack = xcalloc(1, sizeof(*n->slack));
-	return n->slack;
-}
-
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
 {
 	struct calltree *c = ctx;
@@ -99,9 +90,9 @@ static void on_sparse_leave(void *ctx, const struct trace_event *e, const struct
 	struct calltree *c = ctx;
 
 	on_leave(c, e, call);
-	slack_add(slack_of(c, call->node), call);
+	slack_add(slack_at(&c->nodes.v[call->node].slack), call);
 	if (call->payer != PAIR_NO_NODE)
-		slack_add_callee(slack_of(c, call->payer), call);
+		slack_add_callee(slack_at(&c->nodes.v[call->payer].slack), call);
 }
 
 /* ---- events of users ---- */
@@ -191,12 +182,21 @@ static void build(struct calltree *c, const struct trace *t, const struct pair_s
 
 void calltree_build(struct calltree *c, const struct trace *t)
 {
-	struct pair_sink sink = {
+	const struct pair_sink sink = {
 		.ctx = c, .node = on_node, .leave = on_leave, .user_event = on_user_event};
 
-	if (trace_clock_every(t) > 1)
-		sink.leave = on_sparse_leave;
 	build(c, t, &sink);
+}
+
+void calltree_build_bounded(struct calltree *c, const struct trace *t)
+{
+	const struct pair_sink sink = {
+		.ctx = c, .node = on_node, .leave = on_sparse_leave, .user_event = on_user_event};
+
+	if (trace_clock_every(t) > 1)
+		build(c, t, &sink);
+	else
+		calltree_build(c, t);
 }
 
 void calltree_build_edges(struct calltree *c, const struct trace *t)

@@ -24,7 +24,7 @@ struct calltree_node {
 	uint64_t calls;
 	uint64_t self, total;
 	uint64_t events;     /* of users, with callees; by calltree_build_edges() alone */
-	struct slack *slack; /* by calltree_build() alone; NULL: each sample has read the clock */
+	struct slack *slack; /* by calltree_build_bounded(); NULL: each sample has read the clock */
 };
 struct calltree_event { /* of a user's probe, in the function that ran */
 	uint32_t node;  /* CALLTREE_ROOT: in none */
@@ -50,6 +50,8 @@ struct calltree {
 };
 
 void calltree_build(struct calltree *c, const struct trace *t);
+/* The same, and by how much its times may be off. */
+void calltree_build_bounded(struct calltree *c, const struct trace *t);
 /*
  * One node for each caller and callee, however the caller was reached: `parent` is a function's
  * number here, CALLTREE_ROOT for what nobody called.

@@ -247,22 +247,15 @@ static inline bool add_call(struct gather *g, struct profile_stat *s, const stru
 	return true;
 }
 
-static struct slack *slack_of(struct profile_stat *s)
-{
-	if (!s->slack)
-		s->slack = xcalloc(1, sizeof(*s->slack));
-	return s->slack;
-}
-
 static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu, uint32_t payer_cpu)
 {
-	struct slack *s = slack_of(stat_of(g, c->function, cpu));
+	struct slack *s = slack_at(&stat_of(g, c->function, cpu)->slack);
 
 	slack_add(s, c);
 	if (g->want.percentiles)
 		slack_add_spread(s, c);
 	if (c->payer_function != UINT32_MAX)
-		slack_add_callee(slack_of(stat_of(g, c->payer_function, payer_cpu)), c);
+		slack_add_callee(slack_at(&stat_of(g, c->payer_function, payer_cpu)->slack), c);
 }
 
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)

@@ -87,6 +87,13 @@ struct trace_bounds slack_percentile(const struct slack *s, unsigned percent)
 	return (struct trace_bounds){lo - lo / 64, hi >> 63 ? UINT64_MAX : hi + hi / 64};
 }
 
+struct slack *slack_at(struct slack **row)
+{
+	if (!*row)
+		*row = xcalloc(1, sizeof(**row));
+	return *row;
+}
+
 void slack_free(struct slack *s)
 {
 	if (!s)

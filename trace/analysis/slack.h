@@ -30,6 +30,8 @@ struct slack {
 
 /* From one moment to a later one. */
 struct trace_bounds slack_between(struct trace_bounds from, struct trace_bounds to);
+/* The one of a row, made where there is none yet; for slack_free(). */
+struct slack *slack_at(struct slack **row);
 /* One more call of the function; and of one that it calls, or that interrupts it. */
 void slack_add(struct slack *s, const struct pair_call *c);
 /* For shortest and longest; slack_add() does it but for calls that span a loss. */

@@ -123,24 +123,17 @@ static uint32_t on_node(void *ctx, uint32_t caller_node, uint32_t function)
 	return edge | IS_EDGE;
 }
 
-static struct slack *slack_of(struct edge *e)
-{
-	if (!e->slack)
-		e->slack = xcalloc(1, sizeof(*e->slack));
-	return e->slack;
-}
-
 static void add_slack(struct edges *x, const struct pair_call *c)
 {
 	if (c->node & IS_EDGE) {
-		struct slack *s = slack_of(&x->v.v[c->node & ~IS_EDGE]);
+		struct slack *s = slack_at(&x->v.v[c->node & ~IS_EDGE].slack);
 
 		slack_add(s, c);
 		if (c->spans_loss) /* minimum and maximum are of all calls here */
 			slack_add_length(s, c);
 	}
 	if (c->payer != PAIR_NO_NODE && c->payer & IS_EDGE)
-		slack_add_callee(slack_of(&x->v.v[c->payer & ~IS_EDGE]), c);
+		slack_add_callee(slack_at(&x->v.v[c->payer & ~IS_EDGE].slack), c);
 }
 
 static void on_leave(void *ctx, const struct trace_event *event, const struct pair_call *c)

@@ -181,7 +181,7 @@ void report_graph(const struct trace *t, const struct graph_options *o, FILE *ou
 {
 	struct graph g = {.t = t, .o = o, .out = out, .j = JSON_INIT(out)};
 
-	calltree_build(&g.tree, t);
+	calltree_build_bounded(&g.tree, t);
 	choose(&g);
 	sort(&g);
 	if (o->json)

@@ -26,6 +26,7 @@
 #include "base/vec.h"
 #include "trace/analysis/offcpu.h"
 #include "trace/analysis/slack.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 #include "trace/analysis/tracks.h"
 #include "trace/value.h"
@@ -70,21 +71,13 @@ static struct length exactly(uint64_t ticks)
 	return (struct length){ticks, {ticks, ticks}};
 }
 
-static uint64_t ns_or_unknown(const struct replay *r, uint64_t ticks)
-{
-	return ticks == UINT64_MAX ? ticks : trace_ns(r->t, ticks);
-}
-
 static void put_left(struct replay *r, uint32_t lane, uint32_t track, const struct length *length)
 {
-	uint64_t ns = length ? trace_ns(r->t, length->ticks) : 0;
-
 	if (length) {
-		bool slow = r->o->color && ns >= 1000000;
+		bool slow = r->o->color && trace_ns(r->t, length->ticks) >= 1000000;
 
 		fputs(slow ? "\033[31m" : "", r->out);
-		text_put_bounded(r->out, ns, trace_ns(r->t, length->in.lo),
-				 ns_or_unknown(r, length->in.hi));
+		report_slack_put_length(r->t, length->ticks, length->in, r->out);
 		fputs(slow ? "\033[0m" : "", r->out);
 	} else {
 		fputs("          ", r->out);

@@ -10,11 +10,12 @@
 
 /* At the end of a row: "  total +-1.2 us, self +-0.3 us"; nothing if s is NULL, or they are exact. */
 void report_slack_put(const struct trace *t, const struct slack *s, FILE *out);
-/* A length in 10 columns, estimated at so many ticks; of the shortest or the longest one, where s may be NULL. */
-void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,
-			       FILE *out);
+/* A length in 10 columns, estimated at so many ticks. */
 void report_slack_put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b,
 			     FILE *out);
+/* The same of a row's shortest and of its longest one.  s NULL: it is known. */
+void report_slack_put_shortest(const struct trace *t, const struct slack *s, uint64_t ticks,
+			       FILE *out);
 void report_slack_put_longest(const struct trace *t, const struct slack *s, uint64_t ticks,
 			      FILE *out);
 /* Below a table, where samples share a reading: what these marks mean. */
