@@ -64,7 +64,7 @@ struct value value_of(const struct trace_user_event *u, const struct trace_event
 	unsigned shift = u->type.bits ? 64u - u->type.bits : 32;
 	uint64_t bits = value_bits(e);
 
-	if (e->memory || u->type.form == VALUE_STRING || u->type.count)
+	if (e->memory || value_type_is_text(&u->type))
 		return (struct value){u->type, 0, e->memory ? e->memory : &nothing};
 	if (u->type.bits == 64 && !e->is_wide)
 		return (struct value){{VALUE_HALF, 32, 0}, bits, NULL};
@@ -79,6 +79,12 @@ bool value_is_whole(struct value v)
 		return false;
 	return !v.memory ||
 	       (!v.memory->is_unreadable && v.memory->length >= v.type.count * v.type.bits / 8u);
+}
+
+bool value_has_field(const struct trace_user_event *u, struct value v)
+{
+	return u->payload[0] && value_type_is_text(&u->type) == !value_is_number(v) &&
+	       (v.type.form == VALUE_HALF || value_is_whole(v));
 }
 
 const char *const value_states[VALUE_STATES] = {[STATE_WHOLE] = "whole",

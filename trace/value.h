@@ -31,6 +31,11 @@ struct value {
 #define VALUE_HALF 'h'
 #define VALUE_STRING 't'
 
+/* Such a value is a text, or is written as one: an array. */
+static inline bool value_type_is_text(const struct trace_value_type *type)
+{
+	return type->form == VALUE_STRING || type->count;
+}
 static inline bool value_is_number(struct value v)
 {
 	return !v.memory;
@@ -38,6 +43,8 @@ static inline bool value_is_number(struct value v)
 bool value_is_floating(struct value v);
 /* It is as its type says: not a low half, not unreadable.  A text may be cut. */
 bool value_is_whole(struct value v);
+/* It has a name, and is what its probe promises, or the low half of that: exports give it a field of its type. */
+bool value_has_field(const struct trace_user_event *u, struct value v);
 enum value_state { STATE_WHOLE, STATE_CUT, STATE_HALF, STATE_UNREADABLE, VALUE_STATES };
 enum value_state value_state(struct value v);
 extern const char *const value_states[VALUE_STATES]; /* what exports call them */

@@ -10,6 +10,7 @@
 #define TRACE_EXPORT_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "trace/reader.h"
@@ -41,6 +42,12 @@ void export_intervals_parquet(const struct trace *t, FILE *out);
 
 /* Parquet files in folders by node and process; slices of time in files of their own, unless 0. */
 int export_dataset(const struct trace *t, const char *path, uint64_t slice_ns, struct err *err);
+
+/* What a filter level is called beside the event's value, which may be called so itself. */
+static inline const char *export_level_name(const struct trace_user_event *u)
+{
+	return strcmp(u->payload, "level") ? "level" : "filter level";
+}
 
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)

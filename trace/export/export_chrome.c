@@ -10,7 +10,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "trace/export/export.h"
@@ -165,9 +164,8 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_word(c, u->payload[0] ? u->payload : "payload");
 	fputc(':', c->out);
 	put_value(c, value_of(u, e));
-	if (u->level) /* the value may be called so */
-		fprintf(c->out, ",\"%s\":%u",
-			strcmp(u->payload, "level") ? "level" : "filter level", u->level);
+	if (u->level)
+		fprintf(c->out, ",\"%s\":%u", export_level_name(u), u->level);
 	fputs("}}", c->out);
 }
 

@@ -247,15 +247,13 @@ static uint32_t event_number(const struct ctf *c, uint32_t i, enum variant varia
 /* Of which event a value is: with the value as its probe says that it is meant, or without. */
 static uint32_t event_of(struct ctf *c, const struct trace_user_event *u, struct value v)
 {
-	const bool is_text = u->type.form == VALUE_STRING || u->type.count;
-	const bool is_half = v.type.form == VALUE_HALF;
 	enum variant variant = WHOLE;
 
-	if (!u->payload[0] || is_text == value_is_number(v) || (!is_half && !value_is_whole(v)))
+	if (!value_has_field(u, v))
 		return value_is_number(v) ? USER : TEXT;
-	if (is_half)
+	if (v.type.form == VALUE_HALF)
 		variant = LOW_HALF;
-	else if (is_text && !u->type.count && !v.memory->text[0])
+	else if (u->type.form == VALUE_STRING && !v.memory->text[0])
 		variant = EMPTY;
 	c->seen[variant][number_of(c, u)] = true;
 	return event_number(c, number_of(c, u), variant);
@@ -474,7 +472,7 @@ static void put_type(FILE *f, const struct trace_value_type *type)
 static void put_value_event(FILE *f, const struct trace_user_event *u, uint32_t id,
 			    const struct trace_value_type *type, const char *group)
 {
-	const bool is_text = type->form == VALUE_STRING || type->count;
+	const bool is_text = value_type_is_text(type);
 
 	fprintf(f, "event { name = %s; id = %" PRIu32 "; stream_id = 0; fields := struct {",
 		is_text ? "text" : "user", id);

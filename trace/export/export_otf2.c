@@ -226,7 +226,7 @@ static OTF2_Type attribute_type(const struct trace_value_type *type)
 	const unsigned bits = type->bits ? type->bits : 32;
 	const unsigned size = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
 
-	if (type->form == VALUE_STRING || type->count)
+	if (value_type_is_text(type))
 		return OTF2_TYPE_STRING;
 	if (type->form == 'd' || type->form == 'f')
 		return type->form == 'd' ? OTF2_TYPE_DOUBLE : OTF2_TYPE_FLOAT;
@@ -245,20 +245,12 @@ static OTF2_AttributeValue attribute_value(struct otf2 *o, struct value v)
 	return a;
 }
 
-static bool is_value(const struct trace_user_event *u, struct value v)
-{
-	const bool is_text = u->type.form == VALUE_STRING || u->type.count;
-
-	return u->payload[0] && is_text == !value_is_number(v) &&
-	       (v.type.form == VALUE_HALF || value_is_whole(v));
-}
-
 /* For the event that is written next. */
 static void add_value(struct otf2 *o, const struct trace_user_event *u, struct value v)
 {
 	const uint64_t key = (uint64_t)(u - o->t->user_events) << 1 | (v.type.form == VALUE_HALF);
 
-	if (is_value(u, v))
+	if (value_has_field(u, v))
 		check(o, OTF2_AttributeList_AddAttribute(o->value, index_of(&o->attributes, key),
 							 attribute_type(&v.type),
 							 attribute_value(o, v)));
@@ -274,7 +266,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	const struct value v = value_of(u, e);
 
 	add_value(o, u, v);
-	if (u->type.form == VALUE_STRING || u->type.count)
+	if (value_type_is_text(&u->type))
 		put_text(o, parameter, e->tsc, v);
 	else if (!value_is_number(v))
 		put_no_value(o, i, e->tsc);
@@ -429,7 +421,7 @@ static void put_texts(struct otf2 *o)
 
 static OTF2_ParameterType parameter_type(const struct trace_value_type *type)
 {
-	if (type->form == VALUE_STRING || type->count)
+	if (value_type_is_text(type))
 		return OTF2_PARAMETER_TYPE_STRING;
 	return type->form == 's' ? OTF2_PARAMETER_TYPE_INT64 : OTF2_PARAMETER_TYPE_UINT64;
 }

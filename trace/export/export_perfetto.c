@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "trace/export/export.h"
 #include "trace/export/export_nest.h"
@@ -198,7 +197,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	proto_uint(&p->part, EVENT_TYPE, INSTANT);
 	proto_text(&p->part, EVENT_NAME, name);
 	put_value(p, u, v);
-	put_level(p, u->level, strcmp(u->payload, "level") ? "level" : "filter level");
+	put_level(p, u->level, export_level_name(u));
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);
 	xfree(name);
