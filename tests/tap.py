@@ -100,8 +100,8 @@ def segments_left():
     left = set()
     for name in os.listdir("/dev/shm"):
         with contextlib.suppress(OSError):
-            recorder = re.match(r"/proc/\d+", os.readlink(os.path.join("/dev/shm", name)))
-            if recorder and not os.path.exists(recorder[0]):
+            keeper = re.match(r"/proc/\d+", os.readlink(os.path.join("/dev/shm", name)))
+            if keeper and not os.path.exists(keeper[0]):
                 left.add(name)
     return left
 

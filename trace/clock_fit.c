@@ -134,22 +134,24 @@ static void take_line(struct clock_fit *f, const struct line *l, const struct cl
 	f->error_ns = bound < 0x1p63 ? (uint64_t)bound : UINT64_MAX;
 }
 
-/* Between the readings; the worst of their bounds is that of all. */
+/* Of the piece that ends at a reading. */
+static double piece_error(const struct clock_reading *v, size_t i, double hz)
+{
+	const double ticks = ticks_from(v, i) - ticks_from(v, i - 1);
+
+	return rate_error((double)(v[i].error_ns + v[i - 1].error_ns), ticks,
+			  (ns_from(v, i) - ns_from(v, i - 1)) / ticks, hz);
+}
+
+/* Between the readings; the worst of their bounds is that of all.  The first piece and the last one go on. */
 static void take_pieces(struct clock_fit *f, const struct clock_reading *v, size_t n, double hz)
 {
 	for (size_t i = 0; i < n; i++) {
-		const double span = i ? ticks_from(v, i) - ticks_from(v, i - 1) : 0;
-
 		*vec_push(&f->knots) = (struct clock_knot){v[i].tick, ns_from(v, i)};
 		if (v[i].error_ns > f->error_ns)
 			f->error_ns = v[i].error_ns;
-		/* the first piece and the last one go on */
-		if (i == 1 || (i && i == n - 1))
-			f->growth =
-				fmax(f->growth,
-				     rate_error((double)(v[i].error_ns + v[i - 1].error_ns), span,
-						(ns_from(v, i) - ns_from(v, i - 1)) / span, hz));
 	}
+	f->growth = fmax(piece_error(v, 1, hz), piece_error(v, n - 1, hz));
 }
 
 bool clock_fit_make(struct clock_fit *f, const struct clock_reading *v, size_t n, double hz)

@@ -518,11 +518,9 @@ static bool has_other_place(const struct trace_pages *p, const struct place_key 
 	return false;
 }
 
-bool trace_pages_are_mixed(const struct trace_pages *p, uint32_t uid, uint32_t pid,
-			   uint64_t address)
+bool trace_pages_are_mixed(const struct trace_pages *p, const struct trace_mapping *m, uint32_t uid,
+			   uint32_t pid, uint64_t address)
 {
-	const struct trace_mapping *m = trace_pages_mapping(p, uid, pid, address);
-
 	return m && ((uid &&
 		      has_other_place(p, &(struct place_key){uid, 0, address}, address, m->name)) ||
 		     has_other_place(p, &(struct place_key){0, pid, address}, address, m->name));

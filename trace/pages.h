@@ -106,9 +106,12 @@ bool trace_mapping_is_of(const struct trace_mapping *m, uint32_t uid, uint32_t p
 /* The mapping that holds the address, the one noted last; NULL: none is known.  Of what was read. */
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t uid,
 						uint32_t pid, uint64_t address);
-/* Mappings with other names held the address, too, at another time: what was counted there is of all of them. */
-bool trace_pages_are_mixed(const struct trace_pages *p, uint32_t uid, uint32_t pid,
-			   uint64_t address);
+/*
+ * Mappings with other names than m, which trace_pages_mapping() has given, held the address, too, at another time: what
+ * was counted there is of all of them.
+ */
+bool trace_pages_are_mixed(const struct trace_pages *p, const struct trace_mapping *m, uint32_t uid,
+			   uint32_t pid, uint64_t address);
 /* For people, of none as well. */
 const char *trace_mapping_name(const struct trace_mapping *m);
 /* For qsort(), of struct trace_page_step: by process, address and look. */

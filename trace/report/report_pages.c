@@ -160,7 +160,7 @@ static struct range page_at(const struct report *rep, size_t first)
 		r.writes += p->writes;
 	}
 	r.mapping = trace_pages_mapping(rep->p, r.uid, r.pid, r.start);
-	r.mixed = trace_pages_are_mixed(rep->p, r.uid, r.pid, r.start);
+	r.mixed = trace_pages_are_mixed(rep->p, r.mapping, r.uid, r.pid, r.start);
 	return r;
 }
 
