@@ -109,3 +109,12 @@ const char *str_base_name(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+uint64_t str_hash(uint64_t h, const void *bytes, size_t n)
+{
+	const uint8_t *byte = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ byte[i]) * UINT64_C(0x100000001b3);
+	return h;
+}

@@ -22,6 +22,10 @@ char *str_bytes(char *out, size_t size, uint64_t bytes);
 /* A word that a shell reads back as s; s itself if nothing in it needs quotes. */
 char *str_shell(char *out, size_t size, const char *s);
 
+/* FNV-1a of n bytes, after those that h is of; of none it is STR_HASH. */
+#define STR_HASH UINT64_C(0xcbf29ce484222325)
+uint64_t str_hash(uint64_t h, const void *bytes, size_t n);
+
 /* What follows the last slash of the path. */
 const char *str_base_name(const char *path);
 

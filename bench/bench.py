@@ -26,8 +26,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 import live  # noqa: E402
+import nodes  # noqa: E402
 PARTS = ("probe", "hot", "perl_insns", "patching", "board", "trap", "startup", "live", "programs", "same", "peers",
-         "exports", "reading")
+         "exports", "reading", "nodes")
 
 
 class Bench:
@@ -645,6 +646,9 @@ class Bench:
 
     def live(self):
         live.rows(self)
+
+    def nodes(self):
+        nodes.rows(self)
 
     def table(self):
         group = None

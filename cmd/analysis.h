@@ -65,7 +65,8 @@ extern bool analysis_has_pages;
 		 &analysis_mend,                                                                            \
 		 "FILE",                                                                                    \
 		 "Of traces of several hosts: no message of FILE, an interval.info(5), is received before " \
-		 "it was sent; mpi: none of MPI's. Times of hosts whose clocks are behind are moved.",      \
+		 "it was sent; mpi, net: none of MPI's, TCP's. Times of hosts whose clocks are behind are " \
+		 "moved.",                                                                                  \
 		 0,                                                                                         \
 		 0},                                                                                        \
 		{0,       "post",                                                                           \

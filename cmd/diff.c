@@ -50,8 +50,6 @@ int cmd_diff(int argc, char **argv)
 		return CMD_ERROR;
 	}
 	analysis_output(no_pager || diff.json);
-	analysis_say_estimates(&command, before, "its times");
-	analysis_say_estimates(&command, after, "its times");
 	report_diff(before, after, &diff, stdout);
 	after->damaged += before->damaged;
 	analysis_drop(&command, before);

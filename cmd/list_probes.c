@@ -164,7 +164,9 @@ static void payload_text(const struct place_action *a, const struct probe_spec *
 	for (unsigned i = 0; i < a->nplaces; i++) {
 		char *inner = source;
 
-		source = xasprintf("%+" PRId32 "(%s)", a->place[i], inner);
+		source = a->place[i] == PROBE_PLACE_SOCKET
+				 ? xasprintf("%s%s)", probe_question(a->count), inner)
+				 : xasprintf("%+" PRId32 "(%s)", a->place[i], inner);
 		xfree(inner);
 	}
 	snprintf(out, size, "%.*s=%s%s", (int)(type - name), name, source, type);

@@ -64,9 +64,9 @@ static const struct opt options[] = {
 	 "functions.",
 	 0, 0},
 	{0, "messages", OPT_FLAG, &messages, NULL,
-	 "Show which process has sent how many messages to which, and how long they took: those of MPI, "
-	 "which record -P mpi records, and for which ranks the others have waited; with --intervals "
-	 "those among its intervals (class 4).",
+	 "Show which process has sent how many messages to which, and how long they took: those of MPI and "
+	 "of TCP, which record -P mpi and -P net record, and for which processes the others have waited; "
+	 "with --intervals those among its intervals (class 4).",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
 	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90, p99, "
@@ -233,15 +233,6 @@ static void take_options(void)
 	intervals.virtual = profile.virtual;
 }
 
-/* What has no bounds. */
-static void say_estimates(const struct trace *t)
-{
-	if (intervals.file || messages)
-		analysis_say_estimates(&command, t, "the times of intervals and messages");
-	else if (profile.virtual || profile.histogram || profile.on_cpu)
-		analysis_say_estimates(&command, t, "virtual times, histograms and on-CPU times");
-}
-
 static int run(const struct trace *t)
 {
 	uint64_t damaged;
@@ -255,7 +246,7 @@ static int run(const struct trace *t)
 			     : report_intervals(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (messages) {
-		if (report_mpi(t, profile.json, stdout, &err))
+		if (report_matched(t, profile.json, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (shows_monitor(t)) {
 		if (!report_monitor_has(t))
@@ -295,7 +286,6 @@ int cmd_report(int argc, char **argv)
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
-	say_estimates(t);
 	analysis_output(no_pager || profile.json);
 	return analysis_close(&command, t, run(t));
 }

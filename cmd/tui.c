@@ -21,6 +21,7 @@
 #include "cmd/screen.h"
 #include "trace/analysis/profile.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 
 static uint64_t delay = 500;
@@ -130,6 +131,7 @@ static int by_value(const void *a, const void *b, void *ctx)
 
 static char *line_of(const struct tui *u, const struct profile_row *r)
 {
+	const struct trace_bounds average = profile_average_in(u->t, &r->s);
 	char *text = NULL, calls[STR_NUMBER], buf[512];
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
@@ -140,14 +142,15 @@ static char *line_of(const struct tui *u, const struct profile_row *r)
 	fputs("  ", f);
 	text_put_duration(f, trace_ns(u->t, r->s.self));
 	fprintf(f, "  %12s  ", str_thousands(calls, sizeof(calls), r->s.calls));
-	text_put_duration(f, profile_average_ns(u->t, &r->s));
+	text_put_bounded(f, profile_average_ns(u->t, &r->s), average.lo, average.hi);
 	fputs("  ", f);
-	text_put_duration(f, trace_ns(u->t, profile_maximum(&r->s)));
+	report_slack_put_longest(u->t, r->s.slack, profile_maximum(&r->s), f);
 	fputs("  ", f);
 	text_put(f, text_function(u->t, r->function, buf, sizeof(buf)));
 	fputs(" [", f);
 	text_put(f, text_base(text_module(u->t, r->function)));
 	fputc(']', f);
+	report_slack_put(u->t, r->s.slack, r->s.total, r->s.self, f);
 	fclose(f);
 	return text;
 }

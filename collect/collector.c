@@ -573,8 +573,10 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	grow_ask_to_stop(&c->grow, let_stores_finish(c) && !c->flight);
 	end_flight(c, end->how, out);
 	drain_all(&c->drain);
-	if (c->drain.pages)
+	if (c->drain.pages) {
+		out->unnoted_maps = pages_unnoted_maps(c->drain.pages);
 		journal_note(&c->journal, pages_write(c->drain.pages, c->opt.dir));
+	}
 	end_switches(c);
 	end_hardware(c, out);
 	out->cut = c->drain.cut;

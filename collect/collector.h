@@ -66,6 +66,8 @@ enum collector_switches { SWITCHES_AUTO, SWITCHES_YES, SWITCHES_NO };
 struct collector_summary {
 	uint64_t samples, lost, cut_off;
 	uint64_t stranded; /* samples that are in the segment only: the disk is full */
+	uint64_t
+		unnoted_maps; /* of processes whose pages are counted: there was no room to note their names */
 	uint64_t probes, refused, modules, processes, threads;
 	uint32_t living;       /* traced processes that still run */
 	uint64_t overruns;     /* of lost: the chip's FIFO was full */

@@ -23,8 +23,11 @@ void segment_wake_waiters(struct segment *seg)
 {
 	/* Both sequentially consistent; partner and argument: runtime/core/lane.c, wait_for_room(). */
 	__atomic_fetch_add(&seg->ctl->wake_waiters, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&seg->ctl->waiters, __ATOMIC_SEQ_CST))
-		futex(&seg->ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
+	if (!__atomic_load_n(&seg->ctl->waiters, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_fetch_add(&seg->ctl->wakers, 1, __ATOMIC_ACQ_REL);
+	futex(&seg->ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
+	__atomic_fetch_sub(&seg->ctl->wakers, 1, __ATOMIC_ACQ_REL);
 }
 
 void segment_wake_collector(struct segment *seg)

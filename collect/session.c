@@ -163,6 +163,8 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	}
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
+	if (s->unnoted_maps)
+		journal_session(j, "unnoted_maps", "%" PRIu64, s->unnoted_maps);
 	counts_write(j, s->counts);
 	journal_session(j, "processes", "%" PRIu64, s->processes);
 	if (s->left_out)

@@ -28,6 +28,8 @@ int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, stru
 bool parse_type_name(struct probe_spec *s, struct span type);
 /* Is it a value in memory?  Then that is parsed: *(u32*)($rdi+8), +8($arg1); *type becomes that of the cast. */
 bool parse_is_memory(struct span sp);
+/* socket($arg1), endpoints($retval): likewise by parse_memory(). */
+bool parse_is_question(struct span sp);
 int parse_memory(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type);
 /* Is it a name of the source, or a member of what an argument points to?  Then that is parsed. */
 bool parse_is_variable(struct span sp);

@@ -7,6 +7,7 @@
  *   +8($arg1)           in perf's manner: +NUMBER(ADDRESS) or -NUMBER(ADDRESS), of which ADDRESS is a
  *                       register, an argument, or another such value
  *   $arg1:string, :u8[16]        what a value with this type points to
+ *   socket($arg1), endpoints($arg1)   what the kernel says of a descriptor
  *
  * What comes of it is a way: from the register by places[0] to where the value stands, or another address,
  * from that by places[1] ...
@@ -29,6 +30,31 @@ static int take_address(struct way *w);
 bool parse_is_memory(struct span sp)
 {
 	return sp.n && (sp.s[0] == '*' || (memchr("+-", sp.s[0], 2) && memchr(sp.s, '(', sp.n)));
+}
+
+static const struct question {
+	const char *word, *type;
+} questions[] = {{"socket(", "x64"}, {"endpoints(", "x32[14]"}};
+
+static const struct question *question_of(struct span sp)
+{
+	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+		const size_t n = strlen(questions[i].word);
+
+		if (sp.n > n && !memcmp(sp.s, questions[i].word, n))
+			return &questions[i];
+	}
+	return NULL;
+}
+
+bool parse_is_question(struct span sp)
+{
+	return question_of(sp);
+}
+
+const char *probe_question(bool is_array)
+{
+	return questions[is_array].word;
 }
 
 static bool takes(struct way *w, char c)
@@ -176,6 +202,28 @@ static int take_address(struct way *w)
 	return code;
 }
 
+/* socket(FD) */
+static int take_question(struct way *w, const struct question *q, struct span *given)
+{
+	const char *start = w->at;
+	int code;
+
+	if (given->n)
+		return lex_error(w->lx, given->s, "%s...) has its type: %s", q->word, q->type);
+	*given = (struct span){.s = q->type, .n = strlen(q->type)};
+	w->at += strlen(q->word);
+	code = take_address(w);
+	if (!code)
+		code = wants(w, ')');
+	if (!code)
+		code = add_place(w, start, PROBE_PLACE_SOCKET);
+	if (!code && w->at < w->end)
+		code = lex_error(w->lx, w->at, "the value ends here");
+	if (!code)
+		parse_type_name(w->s, *given);
+	return code;
+}
+
 /* `given`: NAME:TYPE has one.  A string or array is where perf's manner says, and what C's or a register points to. */
 static int settle(struct way *w, struct span sp, struct span *given)
 {
@@ -200,6 +248,8 @@ int parse_memory(const struct lex *lx, struct probe_spec *s, struct span sp, str
 
 	if (!sp.n)
 		return lex_error(lx, sp.s, "a value is missing here");
+	if (question_of(sp))
+		return take_question(&w, question_of(sp), type);
 	code = take_address(&w);
 	if (code)
 		return code;

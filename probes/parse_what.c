@@ -274,9 +274,9 @@ static bool is_word_of_ours(struct span sp)
 /* A variable, a register or number, or what is in memory.  *type: of a cast, if there was none. */
 static int any_value(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type)
 {
-	if (parse_is_variable(sp) && !is_word_of_ours(sp))
+	if (parse_is_variable(sp) && !is_word_of_ours(sp) && !parse_is_question(sp))
 		return parse_variable(lx, s, sp);
-	if (parse_is_memory(sp) || s->is_text || s->count)
+	if (parse_is_question(sp) || parse_is_memory(sp) || s->is_text || s->count)
 		return parse_memory(lx, s, sp, type);
 	return parse_value(lx, s, sp);
 }

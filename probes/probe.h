@@ -22,6 +22,10 @@
 #define PROBE_WORDS 128u /* chip words that a store may name */
 #define PROBE_PLACES 4u  /* how often what was read is an address again, and the first time */
 #define PROBE_ARRAY_BYTES 64u
+/* Instead of the last of its places: what stands there is a descriptor, of which the kernel is asked: wire.h. */
+#define PROBE_PLACE_SOCKET INT32_MIN
+/* How that is written: "socket(", and "endpoints(", whose value is an array. */
+const char *probe_question(bool is_array);
 #define PROBE_COUNTERS 16u           /* resource counters */
 #define PROBE_VIRTUAL_COUNTERS 8192u /* the first 16 of them are those; bus lane (NISTIR 5993) */
 /* Twice the number travels in a sample, and the highest ones are the runtime's own. */

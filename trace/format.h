@@ -139,6 +139,7 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock
  *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
+ *   copied_tsc     of a snapshot: the last of its samples that share a reading may be as late as this
  *   closed_tsc     from here on gates were closed that had been open: there may be no samples of what
  *                  runs on; absent: that was not seen
  *   tsc_hz         from the two points, or estimated at start

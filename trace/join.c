@@ -86,9 +86,7 @@ typedef VEC(struct known) known_vec; /* a hash table, of a power of two; at UINT
 
 static uint64_t hash_text(uint64_t h, const char *s)
 {
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 0x100000001b3u;
-	return (h ^ 0xff) * 0x100000001b3u;
+	return str_hash(str_hash(h, s, strlen(s)), "\xff", 1);
 }
 
 static uint64_t hash_number(uint64_t h, uint64_t n)
@@ -364,27 +362,6 @@ static void add_tasks(struct join *j, struct joined *node, uint32_t at)
 		l.node = at;
 		*vec_push(&j->lanes) = l;
 	}
-}
-
-uint64_t trace_part_at(const struct trace *t, uint32_t node, uint64_t ns)
-{
-	const struct trace *part = trace_part(t, node);
-	const double ticks = (double)ns * part->tsc_hz / 1e9;
-
-	return trace_part_time(t, node, part->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18));
-}
-
-uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid)
-{
-	const struct trace *part = trace_part(t, node);
-	const struct trace_proc *p = trace_proc_of(part, uid);
-
-	if (!p || !trace_nodes(t))
-		return p ? uid : 0;
-	for (size_t i = 0; i < t->nprocs; i++)
-		if (t->procs[i].node == node)
-			return t->procs[i].uid + (uint32_t)(p - part->procs);
-	return 0;
 }
 
 static void add_chunks(struct trace *whole, const struct joined *node, uint32_t at)

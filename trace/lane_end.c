@@ -129,6 +129,14 @@ static uint64_t end_in_node(const struct trace *t, uint32_t lane, uint64_t last)
 	return end > last ? end : last;
 }
 
+bool trace_lane_has_end(const struct trace *t, uint32_t lane)
+{
+	const struct trace *own = trace_nodes(t) ? priv_of(t)->joined[t->lanes[lane].node].t : t;
+
+	/* what `kron recover` ends a trace with is its last sample */
+	return own->complete && !trace_session(own, "recovered");
+}
+
 uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last)
 {
 	if (trace_nodes(t))

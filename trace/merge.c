@@ -152,6 +152,18 @@ static bool always_reads(const struct trace *t, uint32_t event)
 	return f ? f->ways & TRACE_TIMED : trace_user_event_of(t, event) != NULL;
 }
 
+/* All samples of the lane are older; UINT64_MAX: nobody knows. */
+static uint64_t latest_end(const struct trace *t, const struct trace *own, const struct run *r)
+{
+	const uint32_t lane = r->lane - (r->joined ? r->joined->first_lane : 0);
+	const struct trace_proc *proc = trace_proc_of(own, own->lanes[lane].proc_uid);
+	const uint64_t end = trace_session_number(own, "copied_tsc", own->end_tsc);
+
+	if (!trace_lane_has_end(t, r->lane) || end < own->end_tsc) /* copied after a reboot */
+		return UINT64_MAX;
+	return proc && proc->end_tsc && proc->end_tsc < end ? proc->end_tsc : end;
+}
+
 /* One more goes to those whose times depend on each other.  False: there is none. */
 static bool feed_sparse(const struct trace *t, struct run *r)
 {
@@ -161,7 +173,7 @@ static bool feed_sparse(const struct trace *t, struct run *r)
 
 	while (!(s = next_whole(&r->walk, &x.parts)))
 		if (r->chunk == r->chunk_end || !next_chunk(t, r)) {
-			sparse_end(r->sparse, own->complete ? own->end_tsc : UINT64_MAX);
+			sparse_end(r->sparse, latest_end(t, own, r));
 			return false;
 		}
 	x.s = *s;

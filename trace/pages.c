@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "trace/table_lines.h"
 
 static void put_field(table_text *t, int base, uint64_t value)
@@ -107,15 +108,6 @@ static void put_move(table_text *t, const struct trace_page_move *m)
 	table_put_char(t, '\n');
 }
 
-static uint64_t check_of(const char *s, size_t n)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (uint8_t)s[i]) * 0x100000001b3u;
-	return h;
-}
-
 static void put_head(table_text *t, const struct trace_pages *p, const table_text *rest)
 {
 	table_put_char(t, 'U');
@@ -123,7 +115,7 @@ static void put_head(table_text *t, const struct trace_pages *p, const table_tex
 	put_field(t, 10, p->nodes);
 	put_field(t, 10, p->is_test);
 	put_field(t, 10, p->unsure);
-	put_field(t, 16, check_of(rest->v, rest->n));
+	put_field(t, 16, str_hash(STR_HASH, rest->v, rest->n));
 	table_put_char(t, '\n');
 }
 
@@ -415,7 +407,7 @@ bool trace_pages_are_damaged(int dirfd)
 		are = true;
 	else if (*l.field[5])
 		are = !table_number(l.field[5], 16, UINT64_MAX, &check) ||
-		      check != check_of(l.text + l.at, l.size - l.at);
+		      check != str_hash(STR_HASH, l.text + l.at, l.size - l.at);
 	table_close(&l);
 	return are;
 }

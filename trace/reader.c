@@ -184,6 +184,41 @@ uint32_t trace_function_limit(const struct trace *t)
 	return t->nfunctions && last >> 24 <= t->nfunctions >> 21 ? last + 1 : 0;
 }
 
+/* ---- of a part ---- */
+
+uint64_t trace_part_at(const struct trace *t, uint32_t node, uint64_t ns)
+{
+	const struct trace *part = trace_part(t, node);
+	const double ticks = (double)ns * part->tsc_hz / 1e9;
+
+	return trace_part_time(t, node, part->start_tsc + (uint64_t)(ticks < 9e18 ? ticks : 9e18));
+}
+
+uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid)
+{
+	const struct trace *part = trace_part(t, node);
+	const struct trace_proc *p = trace_proc_of(part, uid);
+
+	if (!p || !trace_nodes(t))
+		return p ? uid : 0;
+	for (size_t i = 0; i < t->nprocs; i++)
+		if (t->procs[i].node == node)
+			return t->procs[i].uid + (uint32_t)(p - part->procs);
+	return 0;
+}
+
+const struct trace_function *trace_part_function(const struct trace *t, uint32_t node, uint32_t n)
+{
+	const struct trace *part = trace_part(t, node);
+	const struct trace_function *f =
+		n < KRON_EVENT_SPECIAL / 2 ? trace_function_of(part, KRON_EVENT_ENTRY(n)) : NULL;
+
+	if (!f || !trace_nodes(t))
+		return f;
+	return trace_function_of(
+		t, KRON_EVENT_ENTRY(priv_of(t)->joined[node].functions[f - part->functions]));
+}
+
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid)
 {
 	size_t lo = partition_point(i, t->nprocs, t->procs[i].uid < uid);

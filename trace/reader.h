@@ -219,6 +219,8 @@ static inline uint64_t trace_part_time(const struct trace *t, uint32_t node, uin
 uint64_t trace_part_at(const struct trace *t, uint32_t node, uint64_t ns);
 /* What a process of a part is called in the whole; 0: there is none. */
 uint32_t trace_part_process(const struct trace *t, uint32_t node, uint32_t uid);
+/* The whole's row of a part's function number n; NULL: there is none. */
+const struct trace_function *trace_part_function(const struct trace *t, uint32_t node, uint32_t n);
 /* A thread's or process' number, unique across the nodes: by itself where there is one. */
 #define TRACE_TASK_BITS 22
 #define TRACE_TASK_MASK 0x003fffffu
@@ -273,6 +275,8 @@ uint64_t trace_time(const struct trace *t, uint64_t tsc);
  * or the recording.  No later than what is known not to have been lost or left out, so maybe at `last`.
  */
 uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last);
+/* Its recorder has seen the end of the recording: else nobody knows what came after the last sample. */
+bool trace_lane_has_end(const struct trace *t, uint32_t lane);
 /*
  * Read all samples once to fill in `samples`, of the trace and of its lanes, and `lost` where
  * the session does not say.  Opening a trace does not, for that takes time.

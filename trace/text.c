@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-#define MEANINGLESS 2 /* an estimate, where it may have been more than so many times as long */
+#define MEANINGLESS 2 /* an estimate that may be more than so many times too long or too short */
 
 /* Length of the UTF-8 sequence at s, 0 if it is none or a control character. */
 static size_t printable(const unsigned char *s)
@@ -109,7 +109,7 @@ void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high)
 	if (high == UINT64_MAX)
 		snprintf(bound, sizeof(bound), "%c%s", low ? '>' : '<',
 			 low ? str_duration(buf, sizeof(buf), low) : "?");
-	else if (high && (!low || high / MEANINGLESS > ns))
+	else if (high && (low < ns / MEANINGLESS || !low || high / MEANINGLESS > ns))
 		snprintf(bound, sizeof(bound), "<%s", str_duration(buf, sizeof(buf), high));
 	else
 		str_duration_column(bound, sizeof(bound), ns);

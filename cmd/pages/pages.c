@@ -8,8 +8,10 @@
  * Exit status: as that of kron record.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +24,12 @@
 #include "cmd/cmd.h"
 #include "cmd/pages/symbols.h"
 #include "cmd/record/record.h"
+#include "inject/elf/demangle.h"
 #include "trace/report/report_pages.h"
 
 enum { OWN_FAILURE = 125 };
 
-static struct opt_list functions, libraries;
+static struct opt_list functions, libraries, alloc_fns;
 static struct pages_options pages;
 static int width = -1, by = -1;
 static const char *output, *every, *migrate, *from;
@@ -52,8 +55,12 @@ static const struct opt options[] = {
 	{'n', "limit", OPT_UINT, &pages.limit, "N",
 	 "Show only the N hottest pages and ranges. Default: 20; with --json all.", 1, 0},
 	{0, "lines", OPT_FLAG, &lines, NULL, "Count lines of 64 bytes, not pages.", 0, 0},
-	{0, "by", OPT_CHOICE, &by, "function",
-	 "Show which functions touch each page, too, and how often.", 0, 0},
+	{0, "by", OPT_CHOICE, &by, "function|site",
+	 "Show which functions touch each page, too, and how often; or where what lies there was "
+	 "allocated, by malloc, its kin and C++'s new.",
+	 0, 0},
+	{0, "alloc-fn", OPT_LIST, &alloc_fns, "FUNC",
+	 "With --by site: FUNC allocates for its caller, who is the site. May be repeated.", 0, 0},
 	{0, "every", OPT_STR, &every, "T",
 	 "Show how much was touched in each step of so long a time, from 1ms on, like 100ms.", 0,
 	 0},
@@ -87,6 +94,8 @@ static const struct opt_command command = {
 
 /* ---- the recording ---- */
 
+enum { BY_FUNCTION, BY_SITE };
+
 static struct record_counting counting;
 static struct temp folder;
 
@@ -99,17 +108,89 @@ static void add_probes(struct opt_list *specs)
 
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t k = 0; k < f->n; k++)
-			*vec_push(specs) =
-				xasprintf("%s:%s%%accesses %s%s", l->v[i], f->v[k],
-					  lines ? "lines" : "pages", by < 0 ? "" : ":function");
+			*vec_push(specs) = xasprintf("%s:%s%%accesses %s%s", l->v[i], f->v[k],
+						     lines ? "lines" : "pages",
+						     by == BY_FUNCTION ? ":function" : "");
+}
+
+/* As the report names it: readable, and without its arguments. */
+static char *plain_name(const char *function)
+{
+	char *name = symbol_demangle(function);
+	char *arguments;
+
+	if (!name)
+		name = xstrdup(function);
+	arguments = strchr(name, '(');
+	if (arguments && arguments > name && !strstr(name, "operator()"))
+		*arguments = 0;
+	return name;
+}
+
+/* Events have words for names; what is none stands there in hexadecimal. */
+static char *event_of_name(const char *function)
+{
+	char *hex, *name;
+	size_t n;
+
+	for (n = 0; isalnum((unsigned char)function[n]) || function[n] == '_'; n++)
+		;
+	if (!function[n])
+		return xasprintf(REPORT_SITES_FOR "%s", function);
+	n = strlen(function);
+	hex = xmalloc(2 * n + 1);
+	for (size_t i = 0; i < n; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)function[i]);
+	hex[2 * n] = 0;
+	name = xasprintf(REPORT_SITES_FOR_HEX "%s", hex);
+	xfree(hex);
+	return name;
+}
+
+static char *event_of(const char *function)
+{
+	char *plain = plain_name(function);
+	char *event = event_of_name(plain);
+
+	xfree(plain);
+	return event;
+}
+
+static void add_sites(void)
+{
+	*vec_push(&counting.files) = "blocks";
+	for (size_t i = 0; i < alloc_fns.n; i++) {
+		const char *f = alloc_fns.v[i];
+		char *event = event_of(f);
+
+		*vec_push(&counting.specs) =
+			xasprintf("block:%s_site=*:\"%s\" stack=+0($sp):x64[3]", event, f);
+		*vec_push(&counting.specs) = xasprintf("block:%s_end=*:\"%s\"%%return", event, f);
+		xfree(event);
+	}
 }
 
 /* ---- the report ---- */
+
+static bool has_counted(const struct trace *t, const struct trace_pages *counted, int32_t pid)
+{
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < counted->v.n; last = counted->v.v[i++].uid) {
+		const struct trace_proc *p =
+			counted->v.v[i].uid == last ? NULL : trace_proc_of(t, counted->v.v[i].uid);
+
+		if (p && p->pid == pid)
+			return true;
+	}
+	return false;
+}
 
 static void say_notes(const struct trace *t, const struct trace_pages *counted)
 {
 	char n[STR_NUMBER];
 	uint64_t refused = trace_session_number(t, "refused", 0);
+	uint64_t unnoted = trace_session_number(t, "unnoted_maps", 0);
 
 	if (quiet)
 		return;
@@ -124,9 +205,41 @@ static void say_notes(const struct trace *t, const struct trace_pages *counted)
 		fprintf(stderr,
 			"kron: %s instructions are not counted: kron cannot place a probe there\n",
 			str_thousands(n, sizeof(n), refused));
+	if (unnoted)
+		fprintf(stderr,
+			"kron: some pages are shown without their mapping: a process made more mappings than "
+			"kron notes (%s times one was left out)\n",
+			str_thousands(n, sizeof(n), unnoted));
 	for (size_t i = 0; i < t->nuntraced; i++)
-		fprintf(stderr, "kron: process %" PRId64 " is not counted: %s\n",
+		fprintf(stderr,
+			has_counted(t, counted, t->untraced[i].pid)
+				? "kron: of process %" PRId64 ": %s\n"
+				: "kron: process %" PRId64 " is not counted: %s\n",
 			(int64_t)t->untraced[i].pid, t->untraced[i].reason);
+}
+
+static bool has_event(const struct trace *t, const char *name)
+{
+	for (size_t i = 0; i < t->nuser_events; i++)
+		if (!strcmp(t->user_events[i].name, name))
+			return true;
+	return false;
+}
+
+static void say_unmet(const struct trace *t)
+{
+	for (size_t i = 0; i < alloc_fns.n; i++) {
+		char *event = event_of(alloc_fns.v[i]);
+		char *site = xasprintf("%s_site", event);
+
+		if (!quiet && !has_event(t, site))
+			fprintf(stderr,
+				"kron: --alloc-fn: no file of the program has a function %s that "
+				"can be probed\n",
+				alloc_fns.v[i]);
+		xfree(site);
+		xfree(event);
+	}
 }
 
 /* Begun before the program is: what it has counted is not to be lost for a name. */
@@ -150,6 +263,7 @@ static int report(const char *dir)
 				from ? err.msg : "nothing was counted");
 	}
 	say_notes(t, &counted);
+	say_unmet(t);
 	pages.steps |= from && counted.looks.n && !pages.json;
 	pages.migrate |= from && counted.moves.n;
 	if (pages.functions && counted.v.n && !counted.functions.n) {
@@ -158,9 +272,18 @@ static int report(const char *dir)
 		      stderr);
 		pages.functions = false;
 	}
+	if (pages.sites && !report_pages_has_sites(t)) {
+		fputs(from ? "kron: --by: no allocations were recorded there; kron pages --by site -o DIR "
+			     "keeps them\n"
+			   : "kron: --by: no allocator was found: nothing that the program loaded has a "
+			     "function malloc, or one of its kin\n",
+		      stderr);
+		pages.sites = false;
+	}
 	if (pages.width && counted.unit != TRACE_PAGE_SIZE)
 		fputs("kron: --width: refcnt(5) has counters of pages, not of lines\n", stderr);
-	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_new()};
+	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_function,
+						pages_symbols_new()};
 	report_pages(t, &counted, &pages, output ? output_stream(&out) : stdout);
 	pages_symbols_free(pages.symbols.ctx);
 	is_begun = false;
@@ -191,6 +314,7 @@ static int keep(const char *dir)
 	str_shell(quoted, sizeof(quoted), dir);
 	if (!trace_pages_read(&counted, dir, &err)) {
 		say_notes(t, &counted);
+		say_unmet(t);
 		trace_pages_free(&counted);
 	}
 	if (!quiet)
@@ -228,10 +352,13 @@ static int run(char **argv)
 	counting.quiet = quiet;
 	counting.at_end = show;
 	add_probes(&counting.specs);
+	if (by == BY_SITE)
+		add_sites();
 	status = record_count(&counting, argv);
 	vec_for(&counting.specs, s)
 		xfree((char *)*s);
 	vec_free(&counting.specs);
+	vec_free(&counting.files);
 	xfree(dir);
 	return status;
 }
@@ -271,9 +398,14 @@ static const char *take_options(void)
 		return "--every is a time from 1ms on, like 100ms";
 	if (migrate && !take_thresholds(&setup->migrate))
 		return "--migrate is N or N,M: how many references, and how many more than from home";
-	if (from && (every || migrate || lines || functions.n || libraries.n))
-		return "--from shows what was recorded: --every, --migrate, --lines, -F and -L belong "
-		       "to a command";
+	if (from && (every || migrate || lines || functions.n || libraries.n || alloc_fns.n))
+		return "--from shows what was recorded: --every, --migrate, --lines, --alloc-fn, -F and -L "
+		       "belong to a command";
+	for (size_t i = 0; i < alloc_fns.n; i++)
+		if (!*alloc_fns.v[i] || strpbrk(alloc_fns.v[i], "\"\n"))
+			return "--alloc-fn: no function has such a name";
+	if (alloc_fns.n && by != BY_SITE)
+		return "--alloc-fn says whose callers are sites: it belongs to --by site";
 	if (output && cmd_names_folder(output)) {
 		if (from || pages.json || pages.limit || pages.sharing || width >= 0)
 			return "-o DIR keeps the counts as a trace: --from, --json, -n, --sharing and --width "
@@ -285,13 +417,14 @@ static const char *take_options(void)
 		return "--json with --every has all pages of each step: -n, --sharing and --width are of the "
 		       "other reports; -o DIR/ keeps the counts for several";
 	if (by >= 0 && every && pages.json)
-		return "--every --json prints steps, and they are not counted by function: leave one of "
-		       "them or --by out";
+		return "--every --json prints steps, and they are not counted by function or site: leave one "
+		       "of them or --by out";
 	if (pages.width && lines)
 		return "--width: refcnt(5) has counters of pages, not of lines";
 	pages.steps = every;
 	pages.migrate = migrate;
-	pages.functions = by >= 0;
+	pages.functions = by == BY_FUNCTION;
+	pages.sites = by == BY_SITE;
 	return NULL;
 }
 

@@ -6,19 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
+#include "inject/elf/demangle.h"
 #include "inject/elf/elf_symbols.h"
 
-struct variable {
+struct symbol {
 	uint64_t start, end; /* from the module's first byte in memory */
 	char *name;
+	bool is_readable; /* it was asked whether it is mangled */
+};
+
+struct symbols {
+	VEC(struct symbol) v; /* by start */
+	uint64_t longest;
 };
 
 struct module {
 	char *path;
-	uint64_t base;          /* vaddr of its first byte */
-	VEC(struct variable) v; /* by start */
-	uint64_t longest;
+	uint64_t base; /* vaddr of its first byte */
+	struct symbols variables, functions;
 };
 
 struct pages_symbols {
@@ -33,24 +40,37 @@ struct pages_symbols *pages_symbols_new(void)
 static bool take_symbol(const struct elf_symbol *s, void *ctx)
 {
 	struct module *m = ctx;
+	struct symbols *to = s->type == STT_OBJECT ? &m->variables : &m->functions;
 
-	if (s->type != STT_OBJECT || s->shndx == SHN_UNDEF || s->shndx == SHN_ABS || !s->size ||
-	    s->value < m->base || s->value + s->size < s->value)
+	if ((s->type != STT_OBJECT && s->type != STT_FUNC && s->type != STT_GNU_IFUNC) ||
+	    s->shndx == SHN_UNDEF || s->shndx == SHN_ABS || !s->size || s->value < m->base ||
+	    s->value + s->size < s->value)
 		return true;
-	*vec_push(&m->v) = (struct variable){s->value - m->base, s->value - m->base + s->size,
-					     xstrdup(s->name)};
-	if (s->size > m->longest)
-		m->longest = s->size;
+	*vec_push(&to->v) = (struct symbol){s->value - m->base, s->value - m->base + s->size,
+					    xstrdup(s->name), false};
+	if (s->size > to->longest)
+		to->longest = s->size;
 	return true;
 }
 
 static int by_start(const void *a, const void *b)
 {
-	const struct variable *x = a, *y = b;
+	const struct symbol *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return strcmp(x->name, y->name);
+}
+
+static void sort(struct symbols *s)
+{
+	if (s->v.n)
+		qsort(s->v.v, s->v.n, sizeof(s->v.v[0]), by_start);
+}
+
+static bool has_symbols(const struct module *m)
+{
+	return m->variables.v.n || m->functions.v.n;
 }
 
 static void read_module(struct module *m)
@@ -64,14 +84,14 @@ static void read_module(struct module *m)
 	if (img->nsegments)
 		m->base = img->segments[0].vaddr - img->segments[0].off;
 	elf_symbols_for_each(img, SHT_SYMTAB, take_symbol, m);
-	debug = m->v.n ? NULL : elf_debug_file(img, NULL);
+	debug = has_symbols(m) ? NULL : elf_debug_file(img, NULL);
 	if (debug)
 		elf_symbols_for_each(debug, SHT_SYMTAB, take_symbol, m);
-	if (!m->v.n)
+	if (!has_symbols(m))
 		elf_symbols_for_each(img, SHT_DYNSYM, take_symbol, m);
 	elf_image_close(img);
-	if (m->v.n)
-		qsort(m->v.v, m->v.n, sizeof(m->v.v[0]), by_start);
+	sort(&m->variables);
+	sort(&m->functions);
 }
 
 static struct module *find_module(struct pages_symbols *s, const char *path)
@@ -88,31 +108,22 @@ static struct module *find_module(struct pages_symbols *s, const char *path)
 }
 
 /* The first that may reach `from`. */
-static size_t first_near(const struct module *m, uint64_t from)
+static size_t first_near(const struct symbols *s, uint64_t from)
 {
-	uint64_t least = from > m->longest ? from - m->longest : 0;
-	size_t lo = 0, hi = m->v.n;
+	const uint64_t least = from > s->longest ? from - s->longest : 0;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (m->v.v[mid].start < least)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, s->v.n, s->v.v[i].start < least);
 }
 
 size_t pages_symbols_find(void *ctx, const char *path, uint64_t from, uint64_t to,
 			  const char *names[], size_t max)
 {
-	const struct module *m = find_module(ctx, path);
-	const struct variable *last = NULL;
+	const struct symbols *s = &find_module(ctx, path)->variables;
+	const struct symbol *last = NULL;
 	size_t n = 0;
 
-	for (size_t i = first_near(m, from); i < m->v.n && m->v.v[i].start < to; i++) {
-		const struct variable *v = &m->v.v[i];
+	for (size_t i = first_near(s, from); i < s->v.n && s->v.v[i].start < to; i++) {
+		const struct symbol *v = &s->v.v[i];
 
 		if (v->end <= from || (last && last->start == v->start)) /* another name of it */
 			continue;
@@ -124,12 +135,45 @@ size_t pages_symbols_find(void *ctx, const char *path, uint64_t from, uint64_t t
 	return n;
 }
 
+static const char *readable(struct symbol *s)
+{
+	char *name = s->is_readable ? NULL : symbol_demangle(s->name);
+
+	if (name) {
+		xfree(s->name);
+		s->name = name;
+	}
+	s->is_readable = true;
+	return s->name;
+}
+
+const char *pages_symbols_function(void *ctx, const char *path, uint64_t at, uint64_t *offset)
+{
+	const struct symbols *s = &find_module(ctx, path)->functions;
+	struct symbol *found = NULL;
+
+	/* the innermost; of several names the one with the fewest underscores in front, which is the last */
+	for (size_t i = first_near(s, at); i < s->v.n && s->v.v[i].start <= at; i++)
+		if (at < s->v.v[i].end)
+			found = &s->v.v[i];
+	if (!found)
+		return NULL;
+	*offset = at - found->start;
+	return readable(found);
+}
+
+static void free_symbols(struct symbols *s)
+{
+	vec_for(&s->v, v)
+		xfree(v->name);
+	vec_free(&s->v);
+}
+
 void pages_symbols_free(struct pages_symbols *s)
 {
 	vec_for(&s->modules, m) {
-		vec_for(&m->v, v)
-			xfree(v->name);
-		vec_free(&m->v);
+		free_symbols(&m->variables);
+		free_symbols(&m->functions);
 		xfree(m->path);
 	}
 	vec_free(&s->modules);

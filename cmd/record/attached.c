@@ -209,16 +209,68 @@ void attached_free(struct attached *a)
 
 /* ---- what is said of it ---- */
 
-char *attached_names(const struct attached *a)
+/* "process 12", "processes 12, 34": those that is_meant says of, by place; NULL: there is none. */
+static char *names_of(const struct attached *a, const bool *is_meant)
 {
-	char *text = xstrdup(a->v.n == 1 ? "process" : "processes");
+	char *text = NULL;
+	size_t n = 0;
 
+	for (size_t i = 0; i < a->v.n; i++)
+		n += is_meant[i];
 	for (size_t i = 0; i < a->v.n; i++) {
-		char *more = xasprintf("%s%s %d", text, i ? "," : "", a->v.v[i].pid);
+		char *more;
 
+		if (!is_meant[i])
+			continue;
+		more = text ? xasprintf("%s, %d", text, a->v.v[i].pid)
+			    : xasprintf("process%s %d", n == 1 ? "" : "es", a->v.v[i].pid);
 		xfree(text);
 		text = more;
 	}
+	return text;
+}
+
+char *attached_names(const struct attached *a)
+{
+	bool *all = xmalloc(a->v.n + 1);
+	char *names;
+
+	memset(all, true, a->v.n);
+	names = names_of(a, all);
+	xfree(all);
+	return names;
+}
+
+/* NULL: of none of them. */
+static char *said_of(const struct attached *a, const bool *is_meant, const char *one,
+		     const char *several)
+{
+	char *names = names_of(a, is_meant), *text;
+
+	if (!names)
+		return NULL;
+	text = xasprintf("%s %s", names, strchr(names, ',') ? several : one);
+	xfree(names);
+	return text;
+}
+
+char *attached_outcome(const struct attached *a)
+{
+	bool *lives = xmalloc(a->v.n + 1), *ended = xmalloc(a->v.n + 1);
+	char *first, *second, *text;
+
+	for (size_t i = 0; i < a->v.n; i++) {
+		ended[i] = is_over(&a->v.v[i]);
+		lives[i] = !ended[i];
+	}
+	first = said_of(a, lives, "runs on as before", "run on as before");
+	second = said_of(a, ended, "has ended", "have ended");
+	text = first && second ? xasprintf("%s; %s", first, second)
+			       : xstrdup(first ? first : second);
+	xfree(first);
+	xfree(second);
+	xfree(lives);
+	xfree(ended);
 	return text;
 }
 

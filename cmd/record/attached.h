@@ -51,6 +51,8 @@ void attached_free(struct attached *a);
 void attached_note(const struct attached *a, struct journal *j);
 /* "process 12", "processes 12, 34" */
 char *attached_names(const struct attached *a);
+/* "process 12 runs on as before", "processes 12, 34 have ended": as they are now */
+char *attached_outcome(const struct attached *a);
 uint64_t attached_longest_stop_ns(const struct attached *a);
 
 #endif

@@ -72,18 +72,25 @@ void budget_record_begin(struct collector *c)
 void budget_record_stop(void)
 {
 	struct budget_end end;
+	char took[96];
 
 	if (!budget)
 		return;
 	budget_stop(budget, &end);
 	budget = NULL;
+	snprintf(took, sizeof(took),
+		 "; the probes of the others took %.2f%% of processor time at last",
+		 100 * end.cost);
 	if (end.err.msg[0])
 		say("kron: --budget: the last change was not to be had: %s", end.err.msg);
 	if (end.asleep)
-		say("kron: --budget: %u function%s %s been taken out (`kron info` lists them); the probes of the "
-		    "others took %.2f%% of processor time at last",
+		say("kron: --budget: %u function%s %s been taken out (`kron info` lists them)%s",
 		    end.asleep, end.asleep == 1 ? "" : "s", end.asleep == 1 ? "has" : "have",
-		    100 * end.cost);
+		    end.is_known ? took : "");
+	if (end.may_be_more)
+		say("kron: --budget: the recording ended before it was known what the probes took; it may be more than "
+		    "%g%%",
+		    100 * share);
 	if (end.cost <= share || (end.err.msg[0] && end.unmovable <= share))
 		return;
 	if (end.unmovable > share)

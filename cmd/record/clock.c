@@ -50,6 +50,8 @@ const char *clock_check(const struct collector_options *o, bool attaches)
 	if (o->watch.trigger)
 		return "--trigger needs each sample's own time as it comes: not with --clock every:N "
 		       "(`kron report --trigger` reads such a trace)";
+	if (o->flight.on || o->flight.worst)
+		return "--snapshot-on and --worst need each sample's own time as it comes: not with --clock every:N";
 	if (attaches)
 		return "--clock every:N is for programs that kron starts: in a process that runs, each "
 		       "sample reads the clock";

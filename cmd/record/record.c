@@ -95,7 +95,7 @@ static const struct opt options[] = {
 	 0, 0},
 	{'P', "probe-file", OPT_LIST, &files, "FILE",
 	 "Place the probes of FILE, or of kron's pack of this name (malloc, pthread, io, process, "
-	 "mpi, python3, libstdcxx). May be repeated.",
+	 "mpi, net, python3, libstdcxx, blocks). May be repeated.",
 	 0, 0},
 	{0, "pid", OPT_LIST, &pids, "PID[,PID]...",
 	 "Record these processes, which run already, instead of a program that is started. They run on "
@@ -449,10 +449,13 @@ static int run_attached(const char *runtime)
 	code = finish(&end, &program, &child);
 	vec_for(&attached.errors, e) /* what stays in a process is not a note */
 		fprintf(stderr, "kron: %s\n", e->msg);
-	if (!attached.errors.n)
-		say("kron: %s %s as before; stood still for %s at most", names,
-		    attached.v.n == 1 ? "runs on" : "run on",
+	if (!attached.errors.n) {
+		char *outcome = attached_outcome(&attached);
+
+		say("kron: %s; stood still for %s at most", outcome,
 		    str_duration(size, sizeof(size), attached_longest_stop_ns(&attached)));
+		xfree(outcome);
+	}
 	xfree(names);
 	attached_free(&attached);
 	return code < 0 ? 0 : code;
@@ -763,6 +766,7 @@ int record_count(const struct record_counting *c, char **argv)
 	output = c->dir;
 	only = c->only, except = c->except, libraries = c->libraries, pids = c->pids;
 	specs = c->specs;
+	files = c->files;
 	lasting = c->lasting;
 	no_children = c->no_children;
 	quiet = c->quiet;

@@ -18,6 +18,7 @@ struct record_counting {
 	struct opt_list only, except, libraries, pids;
 	struct opt_list
 		specs; /* what counts; none: calls are counted, and the trace has no tables */
+	struct opt_list files;    /* more probes */
 	struct pages_setup pages; /* of what counts pages */
 	const char *lasting;
 	bool no_children, quiet;

@@ -291,10 +291,10 @@ static void say_trigger(const struct collector_summary *s)
 }
 
 /* What DIR itself has no samples of. */
-static void say_flight(const struct collector_summary *s, const struct watch *watch,
+static void say_flight(const struct collector *c, const struct collector_summary *s,
 		       const char *cost)
 {
-	const bool looks = watch != NULL;
+	const bool looks = c->watch != NULL;
 	char lost[STR_NUMBER];
 
 	if (s->unkept.msg[0])
@@ -306,16 +306,17 @@ static void say_flight(const struct collector_summary *s, const struct watch *wa
 		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->last_snapshot, lost,
 		    cost);
 	if (looks && s->lost)
-		say("kron: %s samples were lost before anybody had looked at them: a larger --flight "
+		say("kron: %s samples were lost before anybody had looked at them%s: a larger --flight "
 		    "leaves more room for that",
-		    str_thousands(lost, sizeof(lost), s->lost));
+		    str_thousands(lost, sizeof(lost), s->lost),
+		    c->worst_trigger ? ", and maybe slower calls than those that were kept" : "");
 	if (s->unsure)
 		say("kron: of %s calls nobody knows how they went on, because samples were lost: no "
 		    "snapshot was taken for them",
 		    str_thousands(lost, sizeof(lost), s->unsure));
 	if (s->unknown[0])
 		say("kron: nothing that got a probe is called '%s', as %s says", s->unknown,
-		    watch_label(watch));
+		    watch_label(c->watch));
 }
 
 static void say_summary(struct collector *c, const struct collector_summary *s)
@@ -337,7 +338,7 @@ static void say_summary(struct collector *c, const struct collector_summary *s)
 	if (c->opt.watch.trigger)
 		say_trigger(s);
 	if (c->flight) {
-		say_flight(s, c->watch, cost_text(cost, &s->probes_cost));
+		say_flight(c, s, cost_text(cost, &s->probes_cost));
 		return;
 	}
 	say("kron: %s samples, %s lost, %s sites refused, probes cost about %s -> %s",

@@ -683,11 +683,6 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	return code;
 }
 
-static bool is_preempt(const char *name)
-{
-	return !strcmp(name, "runtime.asyncPreempt") || !strcmp(name, "runtime.asyncPreempt.abi0");
-}
-
 bool answer_find_preempt(const struct answer *a, uint64_t *lo, uint64_t *hi)
 {
 	*lo = *hi = 0;
@@ -698,7 +693,7 @@ bool answer_find_preempt(const struct answer *a, uint64_t *lo, uint64_t *hi)
 		for (size_t k = 0; p && k < p->nfunctions; k++) {
 			const struct plan_function *f = &p->functions[k];
 
-			if (!is_preempt(p->strings + f->name))
+			if (!function_is_preempt(p->strings + f->name))
 				continue;
 			*lo = g->bias + f->vaddr;
 			*hi = *lo + f->size;

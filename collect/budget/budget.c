@@ -73,6 +73,7 @@ struct budget {
 	unsigned windows;                /* so far, as far as that matters */
 	uint64_t stood_ns;               /* at the last change */
 	uint64_t next_turn, next_window; /* CLOCK_MONOTONIC */
+	double cost, unmovable; /* as the last look has them; its samples may be of a longer time */
 	struct budget_end end;
 };
 
@@ -231,16 +232,24 @@ static void know_function(struct budget *b, uint32_t i)
 	f->cost = cost >= least ? cost : least;
 }
 
-/* What is awake costs this, as far as anybody knows. */
+/* What is awake costs this, as far as the last look knows. */
 static void sum_up(struct budget *b)
 {
-	b->end.cost = b->end.unmovable = 0;
+	b->cost = b->unmovable = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		if (b->held[i])
 			continue;
-		b->end.cost += b->functions[i].cost;
-		b->end.unmovable += b->functions[i].may_sleep ? 0 : b->functions[i].cost;
+		b->cost += b->functions[i].cost;
+		b->unmovable += b->functions[i].may_sleep ? 0 : b->functions[i].cost;
 	}
+}
+
+/* And that is what is told at the end, until somebody knows better. */
+static void believe(struct budget *b)
+{
+	b->end.cost = b->cost;
+	b->end.unmovable = b->unmovable;
+	b->end.is_known = true;
 }
 
 /* Of what is awake. */
@@ -334,6 +343,7 @@ static void choose(struct budget *b)
 
 static void hold_more(struct budget *b)
 {
+	believe(b);
 	choose(b);
 	for (uint32_t i = 0; i < b->n; i++)
 		b->next[i] |= b->held[i];
@@ -341,8 +351,10 @@ static void hold_more(struct budget *b)
 		begin_look(b);
 		return;
 	}
-	if (turn(b, b->next))
+	if (turn(b, b->next)) {
 		sum_up(b);
+		believe(b);
+	}
 	if (!b->next_window) /* how a program begins says little of how it goes on */
 		b->next_window = clock_ns(CLOCK_MONOTONIC) + FIRST_WINDOW_MS * MS;
 	begin_after_change(b);
@@ -395,6 +407,7 @@ static void look_through_window(struct budget *b)
 			if (memcmp(b->next, b->held, b->n))
 				turn(b, b->next);
 			sum_up(b);
+			believe(b);
 		}
 		begin_after_change(b);
 	}
@@ -413,7 +426,9 @@ static void look(struct budget *b)
 	if (!b->price_ns)
 		know_price(b);
 	know_costs(b);
-	if (b->end.cost <= b->o.share || clock_ns(CLOCK_MONOTONIC) < b->next_turn)
+	if (b->cost <= b->o.share)
+		believe(b);
+	if (b->cost <= b->o.share || clock_ns(CLOCK_MONOTONIC) < b->next_turn)
 		begin_look(b);
 	else if (b->is_suspect)
 		hold_more(b);
@@ -462,6 +477,7 @@ void budget_stop(struct budget *b, struct budget_end *out)
 	pthread_mutex_unlock(&b->lock);
 	pthread_join(b->thread, NULL);
 	*out = b->end;
+	out->may_be_more = !b->end.is_known && b->cost > b->o.share;
 	cpu_time_free(&b->cpu);
 	xfree(b->before);
 	xfree(b->now);

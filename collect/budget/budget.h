@@ -31,7 +31,9 @@ struct budget_options {
 
 struct budget_end {
 	uint32_t asleep; /* functions, now */
-	double cost; /* of the probes that are awake, at the last look: a share of processor time */
+	bool is_known; /* the next two: a look was below the budget, or two said that it was not kept */
+	bool may_be_more; /* it is not known, and one look says that the budget was not kept */
+	double cost;      /* of the probes that are awake: a share of processor time */
 	double unmovable; /* of these: probes that cannot be taken out */
 	struct err err;   /* why the last change was not to be had; empty: it was */
 };

@@ -349,6 +349,7 @@ static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 	journal_session(j, "end_mono_ns", "%" PRIu64,
 			s->start->mono_ns +
 				(uint64_t)((double)(s->tsc - s->start->tsc) / hz * 1e9));
+	journal_session(j, "copied_tsc", "%" PRIu64, now.tsc);
 	journal_session(j, "end_tsc", "%" PRIu64, s->tsc);
 }
 

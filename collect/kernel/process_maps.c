@@ -16,6 +16,7 @@
 #include "base/vec.h"
 
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD */
+#define EXITING 0x4u
 #define IO_WORKER 0x10u
 #define USER_WORKER 0x4000u
 
@@ -364,6 +365,14 @@ bool process_is_kernels(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	return flags_of(path) & KERNEL_THREAD;
+}
+
+bool process_is_ending(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return flags_of(path) & EXITING;
 }
 
 bool process_thread_is_kernels(pid_t pid, pid_t tid)

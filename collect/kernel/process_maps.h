@@ -77,11 +77,13 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
 int process_yama_scope(void);
 /* How long a thread has been on a processor, in nanoseconds, as of some milliseconds ago. */
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
-/* The process's effective uid. */
 /* A thread of the kernel's, which has no memory; false also where that is not known. */
 bool process_is_kernels(pid_t pid);
+/* It is in exit(2), or a zombie: it has no memory any more, or soon. */
+bool process_is_ending(pid_t pid);
 /* A thread of the process's that the kernel has made, for io_uring or vhost: it never executes the program's code. */
 bool process_thread_is_kernels(pid_t pid, pid_t tid);
+/* The process's effective uid. */
 bool process_uid(pid_t pid, uid_t *uid);
 
 #endif

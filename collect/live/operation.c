@@ -739,13 +739,11 @@ static int check_loaded(const struct operation *o, struct err *err)
 	return code;
 }
 
-/* Is it alive with nothing of ours in it?  Then it has executed another program. */
+/* Is it alive with nothing of ours in it?  Then it has executed another program; what is ending has no memory, either. */
 static bool has_executed(const struct operation *o)
 {
-	struct process_stat st;
-
-	return !o->starts && !o->children && !is_another(o) && process_read_stat(o->pid, 0, &st) &&
-	       st.state != 'Z' && st.state != 'X' && !is_inside(o, o->pid);
+	return !o->starts && !o->children && !is_inside(o, o->pid) && !process_is_ending(o->pid) &&
+	       !is_another(o);
 }
 
 int operation_detach(struct operation *o, struct err *err)

@@ -4,17 +4,16 @@
  *
  * A thread that is about to see EINTR sees it because of us, unless a signal comes that it has a handler
  * for.  The kernel knows that best, at the moment when the thread goes on: its call gets the result that
- * means EINTR after a handler, and the call once more otherwise.  When its call began nobody says; but when a thread was put on a processor last the
- * scheduler does, and a thread that waits has been put there for the last time when it began to.
+ * means EINTR after a handler, and the call once more otherwise.  When its call began nobody says; but when
+ * a thread was put on a processor last the scheduler does, and a thread that waits has been put there for the
+ * last time when it began to.
  */
 #define _GNU_SOURCE
 #include "collect/live/restart.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 
 #include "base/clock.h"
 #include "collect/kernel/process_maps.h"
+#include "collect/kernel/scheduler.h"
 
 #define SLEEPERS_MAX 4096 /* the oldest is forgotten */
 #define GO_ON_MS 10000    /* of who has yet to get a processor */
@@ -35,115 +35,62 @@
 
 #define ERESTARTNOHAND 514 /* the kernel's own */
 
-struct run {
-	uint64_t at; /* the scheduler's clock when it was last put on a processor; 0: not known */
-	uint64_t switches; /* how often it has gone to sleep */
+struct runs {
+	VEC(struct run {
+		pid_t tid;
+		struct thread_run run;
+	})
+	v;
+};
+struct clocks {
+	VEC(struct processor_clock) v;
 };
 
-static struct run last_run(pid_t pid, pid_t tid)
+static struct processor_clock *clock_of(struct clocks *c, int cpu)
 {
-	struct run r = {0};
-	char path[64], line[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", pid, tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *value = strchr(line, ':');
-
-		if (value && !strncmp(line, "se.exec_start", 13))
-			r.at = (uint64_t)(strtod(value + 1, NULL) * 1e6);
-		else if (value && !strncmp(line, "nr_voluntary_switches", 21))
-			r.switches = strtoull(value + 1, NULL, 10);
-	}
-	if (f)
-		fclose(f);
-	return r;
+	vec_for(&c->v, at)
+		if (at->cpu == cpu)
+			return at;
+	return NULL;
 }
 
-/* The processor that the thread was last on; -1: the kernel does not say. */
-static int last_processor(pid_t pid, pid_t tid)
+static void look_at(struct runs *r, struct clocks *c, pid_t pid, pid_t tid)
 {
-	char path[64], text[1024], *at;
-	int cpu = -1;
-	FILE *f;
+	const struct thread_run run = thread_run_read(pid, tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	f = fopen(path, "re");
-	if (!f)
-		return -1;
-	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-	fclose(f);
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 39; field++)
-		at = strchr(at + 1, ' ');
-	return at && sscanf(at, "%d", &cpu) == 1 ? cpu : -1;
-}
-
-/* The scheduler has a clock for each processor; they differ by what was stolen from each. */
-struct processor {
-	int cpu;
-	uint64_t now, mono; /* the same moment; now is 0: not known, we may not run there */
-};
-struct processors {
-	VEC(struct processor) v;
-};
-
-/* We are put there ourselves, and are told when. */
-static const struct processor *processor_at(struct processors *p, int cpu)
-{
-	const struct timespec ts = {.tv_nsec = 1000};
-	struct processor new = {.cpu = cpu};
-	cpu_set_t set;
-
-	for (size_t i = 0; i < p->v.n; i++)
-		if (p->v.v[i].cpu == cpu)
-			return &p->v.v[i];
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (!sched_setaffinity(0, sizeof(set), &set)) {
-		nanosleep(&ts, NULL);
-		new.now = last_run(getpid(), (pid_t)syscall(SYS_gettid)).at;
-		new.mono = clock_ns(CLOCK_MONOTONIC);
-	}
-	*vec_push(&p->v) = new;
-	return &p->v.v[p->v.n - 1];
-}
-
-static void look_at(struct live_waits *w, struct processors *p, pid_t pid, pid_t tid)
-{
-	const int cpu = last_processor(pid, tid);
-	const struct run ran = last_run(pid, tid);
-	const struct processor *at;
-
-	if (cpu < 0 || cpu >= CPU_SETSIZE || !ran.at || last_processor(pid, tid) != cpu)
+	if (!run.at)
 		return;
-	at = processor_at(p, cpu);
-	if (ran.at <= at->now)
-		*vec_push(&w->v) =
-			(struct live_wait){tid, at->mono - (at->now - ran.at), ran.switches};
+	*vec_push(&r->v) = (struct run){tid, run};
+	if (!clock_of(c, run.cpu))
+		*vec_push(&c->v) = (struct processor_clock){.cpu = run.cpu};
 }
 
 static void waits_look(struct live_waits *w, pid_t pid)
 {
-	struct processors p = {0};
-	cpu_set_t old;
+	struct clocks c = {0};
+	struct runs r = {0};
 	char path[64];
 	struct dirent *e;
 	DIR *d;
 
 	memset(w, 0, sizeof(*w));
-	if (sched_getaffinity(0, sizeof(old), &old))
-		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	d = opendir(path);
 	while (d && (e = readdir(d)))
 		if (atoi(e->d_name) > 0)
-			look_at(w, &p, pid, atoi(e->d_name));
+			look_at(&r, &c, pid, atoi(e->d_name));
 	if (d)
 		closedir(d);
-	sched_setaffinity(0, sizeof(old), &old);
-	vec_free(&p.v);
+	processor_clocks_read(c.v.v, c.v.n);
+	vec_for(&r.v, k) {
+		const struct processor_clock *at = clock_of(&c, k->run.cpu);
+
+		if (k->run.at <= at->now)
+			*vec_push(&w->v) = (struct live_wait){
+				k->tid, at->mono - (at->now - k->run.at), k->run.switches};
+	}
+	vec_free(&r.v);
+	vec_free(&c.v);
 }
 
 /* 0: it is not known.  One that has slept since we looked, but for its stop, is in another call now. */
@@ -151,7 +98,7 @@ static uint64_t waited_ns(const struct live_waits *w, pid_t pid, pid_t tid)
 {
 	for (size_t i = 0; i < w->v.n; i++)
 		if (w->v.v[i].tid == tid)
-			return last_run(pid, tid).switches <= w->v.v[i].switches + 1
+			return thread_switches_read(pid, tid) <= w->v.v[i].switches + 1
 				       ? clock_ns(CLOCK_MONOTONIC) - w->v.v[i].since_ns
 				       : 0;
 	return 0;
@@ -350,30 +297,15 @@ struct wakings {
 	VEC(struct waking) v;
 };
 
-static uint64_t ran_ns(pid_t pid, pid_t tid)
-{
-	uint64_t ns = 0;
-	char path[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	f = fopen(path, "re");
-	if (f && fscanf(f, "%" SCNu64, &ns) != 1)
-		ns = 0;
-	if (f)
-		fclose(f);
-	return ns;
-}
-
 /* It sleeps again, or has run: who waits for a processor has the call still to make. */
 static bool has_gone_on(pid_t pid, struct waking *w, uint64_t waited_ms)
 {
 	struct process_stat st;
-	uint64_t ran;
+	uint64_t ran = 0;
 
 	if (!process_read_stat(pid, w->tid, &st) || !strchr("Rt", st.state))
 		return true;
-	ran = ran_ns(pid, w->tid);
+	process_thread_ran(pid, w->tid, &ran);
 	if (!w->ran_ns)
 		w->ran_ns = ran;
 	return ran ? ran > w->ran_ns + RAN_NS : waited_ms > UNKNOWN_MS;

@@ -70,8 +70,7 @@ static enum restorer restorer_at(const struct live_threads *t, const struct proc
 static enum restorer restorer_of(const struct live_threads *t, const struct process_maps *maps,
 				 const struct frame *f)
 {
-	if ((f->regs[REG_CSGSFS] & 0xffff) != USER_CS || f->flags >= 16 ||
-	    !process_maps_at(maps, f->regs[REG_RIP]))
+	if (f->flags >= 16 || !process_maps_at(maps, f->regs[REG_RIP]))
 		return RESTORER_NONE;
 	return restorer_at(t, maps, f->restorer);
 }
@@ -150,7 +149,12 @@ static void search(struct signal_frames *out, const struct live_threads *t,
 	for (ssize_t at = (ssize_t)(-sp & 7); at + (ssize_t)sizeof(struct frame) <= n; at += 8) {
 		enum restorer restorer;
 		struct frame f;
+		uint16_t cs;
 
+		/* most words are none: the copy of a frame takes longer than all else here */
+		memcpy(&cs, bytes + at + offsetof(struct frame, regs[REG_CSGSFS]), sizeof(cs));
+		if (cs != USER_CS)
+			continue;
 		memcpy(&f, bytes + at, sizeof(f));
 		restorer = restorer_of(t, maps, &f);
 		if (restorer == RESTORER_NONE || is_left_over(&f, sp + (uint64_t)at, sp))
@@ -173,10 +177,17 @@ static void search(struct signal_frames *out, const struct live_threads *t,
 void signal_frames_find(struct signal_frames *f, struct live_threads *t,
 			const struct process_maps *maps)
 {
+	bool in_restorer = false;
+	uint64_t pc = 0; /* most sleep at one place */
+
 	vec_for(&t->v, k) {
 		struct stacks stacks = {.sp = {k->regs.rsp}, .n = k->stopped};
 
-		if (k->stopped && is_in_restorer(t, maps, k->regs.rip))
+		if (k->stopped && k->regs.rip != pc) {
+			pc = k->regs.rip;
+			in_restorer = is_in_restorer(t, maps, pc);
+		}
+		if (k->stopped && in_restorer)
 			stacks.sp[0] -= sizeof(uint64_t);
 		for (unsigned i = 0; i < stacks.n; i++)
 			search(f, t, maps, stacks.sp[i], &stacks);

@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +23,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collect/kernel/memory_sharing.h"
 #include "collect/kernel/process_maps.h"
 
 #define STOP_MS 1000  /* for all of them, once they were asked */
 #define LATE_MS 10000 /* one that nothing interrupts */
+#define LOAN_MS 100   /* who has the memory for so long keeps it */
 #define RUN_MS 10000
 #define SIGNALS_MS 5
 #define SPIN 200 /* looks without a pause in between */
@@ -125,12 +126,39 @@ bool threads_have_surgeon(pid_t pid)
 	return has;
 }
 
+/* Of the first `known` threads; *next: the one that is probably next, for the folder has them in their order. */
+static bool is_known(const struct live_threads *t, size_t known, size_t *next, pid_t tid)
+{
+	for (size_t i = 0; i < known; i++) {
+		const size_t at = (*next + i) % known;
+
+		if (t->v.v[at].tid == tid) {
+			*next = at + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* One that an earlier try has not let go, because it did not stop in time. */
+static bool is_ours(pid_t pid, pid_t tid)
+{
+	const int saved = errno;
+	const bool is = saved == EPERM &&
+			process_status_number(pid, tid, "TracerPid", 10) == (uint64_t)gettid();
+
+	errno = saved;
+	return is;
+}
+
 int threads_seize(struct live_threads *t, bool *whole, struct err *err)
 {
+	const size_t known = t->v.n;
 	struct process_stat st = {0};
 	char path[64];
 	struct dirent *e;
 	int64_t seen = 0;
+	size_t next = 0;
 	int n = 0, code = 0;
 	DIR *d;
 
@@ -142,9 +170,10 @@ int threads_seize(struct live_threads *t, bool *whole, struct err *err)
 		pid_t tid = atoi(e->d_name);
 
 		seen += tid > 0;
-		if (tid <= 0 || thread_of(t, tid) || process_thread_is_kernels(t->pid, tid))
+		if (tid <= 0 || is_known(t, known, &next, tid) ||
+		    process_thread_is_kernels(t->pid, tid))
 			continue;
-		if (!ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+		if (!ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) || is_ours(t->pid, tid)) {
 			*vec_push(&t->v) = (struct live_thread){.tid = tid};
 			n++;
 		} else if (errno != ESRCH && !is_dead(t->pid, tid)) {
@@ -169,6 +198,15 @@ void threads_interrupt(struct live_threads *t, bool first)
 			ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
 }
 
+static const char *why_it_does_not_stop(pid_t pid, pid_t tid)
+{
+	struct process_stat st;
+
+	return process_read_stat(pid, tid, &st) && st.state == 'R'
+		       ? "it has got no processor for too long, because others want them"
+		       : "it is in a system call that nothing interrupts";
+}
+
 int threads_await(struct live_threads *t, bool first, uint64_t deadline_ms, struct err *err)
 {
 	const int64_t deadline = (int64_t)deadline_ms;
@@ -183,11 +221,8 @@ int threads_await(struct live_threads *t, bool first, uint64_t deadline_ms, stru
 		k->gone = w == WAIT_GONE;
 		k->stopped = w == WAIT_STOPPED && !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
 		if (!k->stopped && !k->gone)
-			code = err_set(
-				err, EBUSY,
-				"thread %d of process %d does not stop: it is in a system call "
-				"that nothing interrupts",
-				k->tid, t->pid);
+			code = err_set(err, EBUSY, "thread %d of process %d does not stop: %s",
+				       k->tid, t->pid, why_it_does_not_stop(t->pid, k->tid));
 	}
 	return code;
 }
@@ -209,63 +244,6 @@ static int stop_new(struct live_threads *t, int64_t deadline, struct err *err)
 	const int last = stop_some(t, true, deadline, code ? &other : err);
 
 	return code ? code : last;
-}
-
-/* In a system call that a child with borrowed memory may hold up. */
-static bool is_in_vfork(pid_t pid)
-{
-	char path[64], text[64] = "";
-	long number;
-	bool found = false;
-	struct dirent *e;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	while (d && !found && (e = readdir(d))) {
-		struct process_stat st;
-		pid_t tid = atoi(e->d_name);
-		FILE *f;
-
-		if (tid <= 0 || !process_read_stat(pid, tid, &st) || st.state != 'D')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		number = fgets(text, sizeof(text), f) ? strtol(text, NULL, 10) : -1;
-		fclose(f);
-		found = number == SYS_vfork || number == SYS_clone || number == SYS_clone3;
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
-static bool is_same_memory(pid_t a, pid_t b)
-{
-	return b > 0 && syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
-}
-
-/* Its parent, and children of its own, that run in its memory and that nobody has stopped. */
-static bool shares_memory(struct live_threads *t)
-{
-	struct process_stat st;
-	bool found = process_read_stat(t->pid, 0, &st) && is_same_memory(t->pid, st.ppid);
-
-	vec_for(&t->v, k) {
-		char path[64];
-		FILE *f;
-		int child;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", t->pid, k->tid);
-		f = fopen(path, "re");
-		while (f && !found && fscanf(f, "%d", &child) == 1)
-			found = is_same_memory(t->pid, child);
-		if (f)
-			fclose(f);
-	}
-	return found;
 }
 
 static int find_system_call(struct live_threads *t, struct err *err)
@@ -299,24 +277,60 @@ static bool has_memory(const struct live_threads *t)
 	return threads_read(t, &insn, t->vdso_syscall, sizeof(insn)) == sizeof(insn);
 }
 
-static int try_to_stop(struct live_threads *t, struct err *err)
+static int find_shared(struct live_threads *t, bool shared, struct err *err)
 {
-	const int64_t deadline = now_ms() + STOP_MS;
-	int n, code = 0;
+	return shared ? err_set(err, EBUSY,
+				"another process than %d runs in its memory, too: a child of vfork or "
+				"posix_spawn that has not executed its program yet, or one that shares it "
+				"for good",
+				t->pid)
+		      : 0;
+}
+
+enum loan { LOAN_NONE, LOAN_BRIEF, LOAN_LASTING };
+
+/* Until nobody has it, or it is known whether those who have it keep it. */
+static enum loan look_for_loan(pid_t pid)
+{
+	const struct timespec ts = {.tv_nsec = 1000000};
+	const int64_t until = now_ms() + LOAN_MS;
+	struct memory_sharers first, s;
+	enum loan loan;
+
+	memory_sharers_read(&first, pid);
+	loan = first.v.n ? LOAN_LASTING : LOAN_NONE;
+	while (loan != LOAN_NONE && now_ms() < until) {
+		nanosleep(&ts, NULL);
+		memory_sharers_read(&s, pid);
+		loan = !s.v.n                            ? LOAN_NONE
+		       : memory_sharers_meet(&first, &s) ? LOAN_LASTING
+							 : LOAN_BRIEF;
+		memory_sharers_free(&s);
+	}
+	memory_sharers_free(&first);
+	return loan;
+}
+
+/*
+ * Threads that vfork all the time, in turns, leave no moment without a child in the memory.  They begin no other
+ * while they are being stopped, and stand when their children are done.  number: 0 then; else as memory_is_shared() has it.
+ */
+static int try_to_stop(struct live_threads *t, pid_t number, struct err *err)
+{
+	const uint64_t each_ms = number ? STOP_MS : LOAN_MS;
+	const int64_t deadline = now_ms() + (int64_t)each_ms;
+	int n, code;
 	bool whole;
 
-	t->since_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
 		n = threads_seize(t, &whole, err);
-		code = n < 0 ? n : stop_new(t, now_ms() + STOP_MS, err);
+		if (!t->since_ns)
+			t->since_ns = clock_ns(CLOCK_MONOTONIC);
+		code = n < 0 ? n : stop_new(t, now_ms() + (int64_t)each_ms, err);
 	} while (!code && (n > 0 || (!whole && now_ms() < deadline)));
 	if (!code && !has_memory(t))
 		code = err_set(err, EBUSY, "process %d executes another program", t->pid);
-	if (!code && shares_memory(t))
-		code = err_set(err, EBUSY,
-			       "the parent of process %d, or a child, runs in its memory, too",
-			       t->pid);
-	return code;
+	return code ? code : find_shared(t, memory_is_shared(t->pid, number), err);
 }
 
 /* ---- seccomp ---- */
@@ -371,17 +385,23 @@ int threads_begin(struct live_threads *t, pid_t pid, struct err *err)
 
 int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err)
 {
+	enum loan loan;
+	pid_t number;
 	int code;
 
-	for (unsigned turn = 0; is_in_vfork(pid) && clock_ms(CLOCK_MONOTONIC) < deadline_ms; turn++)
-		pause_a_little(turn);
+	do {
+		number = memory_number_now();
+		loan = look_for_loan(pid);
+	} while (loan == LOAN_LASTING && clock_ms(CLOCK_MONOTONIC) < deadline_ms);
 	code = threads_begin(t, pid, err);
 	if (code)
 		return code;
 	code = find_system_call(t, err);
 	t->filtered = has_filter(pid);
 	if (!code)
-		code = try_to_stop(t, err);
+		code = find_shared(t, loan == LOAN_LASTING, err);
+	if (!code)
+		code = try_to_stop(t, loan == LOAN_NONE ? number : 0, err);
 	look_for_filters(t);
 	return code;
 }

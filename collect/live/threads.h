@@ -44,9 +44,9 @@ struct live_threads {
 bool threads_have_surgeon(pid_t pid);
 
 /*
- * None of them runs any more, none is in the middle of a system call, nor of a vfork, for whose end it is
- * waited until deadline (CLOCK_MONOTONIC).  -EBUSY: one did not stop; -EPERM, -ESRCH.  Whatever it
- * returns, threads_go() is due: threads that have stopped stay so until then.
+ * None of them runs any more, none is in the middle of a system call, nor of a vfork.  Who borrows the memory for
+ * longer than a moment is waited for until deadline (CLOCK_MONOTONIC).  -EBUSY: one did not stop, or somebody has the
+ * memory; -EPERM, -ESRCH.  Whatever it returns, threads_go() is due: threads that have stopped stay so until then.
  */
 int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err);
 /*

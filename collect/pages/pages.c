@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/object.h"
-#include "collect/kernel/process_maps.h"
 #include "collect/pages/impl.h"
 
 /* Where threads are must be looked for more often than people want to see steps. */
@@ -268,131 +267,11 @@ void pages_send(const struct pages *p, const struct pages_range *r, int code, in
 	xfree(m);
 }
 
-/* ---- mappings ---- */
-
-void pages_name_owner(struct pages *p, uint32_t ticket, uint32_t uid)
-{
-	if (!ticket)
-		return;
-	pthread_mutex_lock(&p->lock);
-	for (size_t i = 0; i < p->tickets.n; i++) {
-		if (p->tickets.v[i] != ticket)
-			continue;
-		p->out.maps.v[i].uid = uid;
-		p->tickets.v[i] = 0;
-	}
-	pthread_mutex_unlock(&p->lock);
-}
-
-static bool is_owners(const struct pages *p, size_t i, uint32_t uid, uint32_t ticket)
-{
-	const uint32_t of = p->out.maps.v[i].uid;
-
-	return of ? of == uid : p->tickets.v[i] == ticket;
-}
-
-static struct trace_mapping *find_mapping(struct pages *p, const struct trace_mapping *like,
-					  uint32_t ticket)
-{
-	for (size_t i = 0; i < p->out.maps.n; i++) {
-		struct trace_mapping *m = &p->out.maps.v[i];
-
-		if (m->start == like->start && is_owners(p, i, like->uid, ticket) &&
-		    !strcmp(m->name, like->name))
-			return m;
-	}
-	return NULL;
-}
-
-/*
- * A process that executes another program has that one's mappings already while it is still taken for the first.  Each
- * program has its [vdso] elsewhere, or none as long as it is made ready, and a forked child has its parent's.  What was
- * noted of this program itself may have no uid yet.
- */
-static bool is_next_program(const struct pages *p, const struct process_maps *maps, pid_t pid,
-			    uint32_t uid, uint32_t ticket)
-{
-	bool is_known = ticket, any = false;
-	uint64_t vdso = 0;
-
-	for (size_t i = 0; i < maps->n; i++)
-		if (!strcmp(maps->v[i].path, "[vdso]"))
-			vdso = maps->v[i].start;
-	for (size_t i = 0; i < p->out.maps.n; i++) {
-		const struct trace_mapping *m = &p->out.maps.v[i];
-
-		if (strcmp(m->name, "[vdso]") != 0)
-			continue;
-		if (is_owners(p, i, uid, ticket))
-			return m->start != vdso;
-		is_known |= (m->pid != (uint32_t)pid || !m->uid) && m->start == vdso;
-		any = true;
-	}
-	return any && !is_known;
-}
-
-/* What is not mapped any more keeps its name, unless something else is there. */
-static void note_mapping(struct pages *p, const struct trace_mapping *m, uint32_t ticket)
-{
-	struct trace_mapping *old = find_mapping(p, m, ticket);
-
-	if (!old) {
-		old = vec_push(&p->out.maps);
-		*old = *m;
-		old->name = xstrdup(m->name);
-		*vec_push(&p->tickets) = m->uid ? 0 : ticket;
-	}
-	if (m->end > old->end)
-		old->end = m->end;
-}
-
-void pages_note_maps(struct pages *p, pid_t pid, uint32_t uid, uint32_t ticket)
-{
-	struct process_maps maps;
-	struct err err;
-
-	if (process_maps_read(&maps, pid, &err))
-		return;
-	pthread_mutex_lock(&p->lock);
-	for (size_t i = 0, n = is_next_program(p, &maps, pid, uid, ticket) ? 0 : maps.n; i < n;
-	     i++) {
-		const struct process_mapping *m = &maps.v[i];
-
-		note_mapping(p,
-			     &(struct trace_mapping){.uid = uid,
-						     .pid = (uint32_t)pid,
-						     .start = m->start,
-						     .end = m->end,
-						     .offset = m->off,
-						     .name = (char *)m->path},
-			     ticket);
-	}
-	pthread_mutex_unlock(&p->lock);
-	process_maps_free(&maps);
-	if (p->setup.on_maps)
-		p->setup.on_maps(p->setup.ctx, pid);
-}
-
 /* ---- the end ---- */
-
-/* Of processes that have counted nothing: no page is theirs. */
-static void drop_unknown_maps(struct pages *p)
-{
-	size_t n = 0;
-
-	vec_for(&p->out.maps, m) {
-		if (m->uid)
-			p->out.maps.v[n++] = *m;
-		else
-			xfree(m->name);
-	}
-	p->out.maps.n = n;
-	p->tickets.n = 0;
-}
 
 int pages_write(struct pages *p, const char *dir)
 {
-	drop_unknown_maps(p);
+	pages_maps_end(p);
 	merge(p);
 	pages_merge_functions(p);
 	pages_look_end(p);
@@ -409,7 +288,7 @@ void pages_free(struct pages *p)
 	vec_free(&p->step);
 	vec_free(&p->since);
 	vec_free(&p->lives);
-	vec_free(&p->tickets);
+	pages_maps_free(&p->maps);
 	trace_pages_free(&p->out);
 	xfree(p);
 }

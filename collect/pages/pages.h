@@ -110,6 +110,8 @@ void pages_send(const struct pages *p, const struct pages_range *r, int code, in
 
 /* What the process has mapped now.  uid 0: it has none yet, and is known by its ticket. */
 void pages_note_maps(struct pages *p, pid_t pid, uint32_t uid, uint32_t ticket);
+/* How often there was no room to note one: a process had too many. */
+uint64_t pages_unnoted_maps(struct pages *p);
 /* 0, or -errno. */
 int pages_write(struct pages *p, const char *dir);
 void pages_free(struct pages *p);

@@ -52,6 +52,7 @@
  *     free_count              R, C     R, C   relaxed, RMW: a hint
  *     wake_collector          R, C     C      -> what it is to look at: waiters, states
  *     wake_waiters, waiters   C; R     R; C   sequentially consistent (runtime/core/lane.c says why)
+ *     wakers                  C        R      acquire, release
  *     csr, filter, config     B        R, C   relaxed; who writes looks again (board_repair_gates())
  *     gate                    B        T, R   relaxed: an old one is as good as a moment ago
  *     lost_unowned, counts    R        C      relaxed, RMW: sums
@@ -224,6 +225,7 @@ struct kron_ctl {
 	uint64_t counts[KRON_COUNTERS];
 	uint32_t counts_ready; /* entries [0, ready) have pages */
 	uint32_t counts_used;  /* RT, atomic: entries [0, used) have been owned; only grows */
+	uint32_t wakers;       /* atomic: collector's threads that wake waiters just now */
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
 _Static_assert(__builtin_offsetof(struct kron_ctl, line) == 192, "RT_LINE_OWNER");

@@ -340,6 +340,21 @@ struct kron_result {
 #define KRON_MEMORY_AT 2u
 #define KRON_MEMORY_PLACES 4u
 #define KRON_MEMORY_CONDITIONS 4u
+/*
+ * Instead of the last place, where no distance can be: what stands before it is a descriptor, and the value is what the
+ * kernel says of it.  A number: the socket's, 64 bits; 0: it is no socket.  An array: struct kron_endpoints, about once
+ * for a socket.
+ */
+#define KRON_PLACE_SOCKET INT32_MIN
+/* Both ends of a socket. Addresses of IPv4 are written as ::ffff:a.b.c.d, bytes and ports in the network's order. */
+struct kron_endpoints {
+	uint32_t protocol; /* of IP; 0: it is a socket of another family */
+	uint16_t local_port, peer_port;
+	uint32_t socket[2]; /* its number, low half first; of no other until the host boots again */
+	uint32_t network[2]; /* that of its network namespace; 0: the kernel does not say */
+	uint8_t local[16], peer[16];
+};
+_Static_assert(sizeof(struct kron_endpoints) == 56, "a value of 14 words");
 enum kron_compare {
 	KRON_COMPARE_EQ,
 	KRON_COMPARE_NE,
@@ -357,7 +372,7 @@ struct kron_memory {
 	uint8_t nplaces, nconditions;
 	uint8_t count; /* a text: so many bytes belong to it at most, 0: no matter how many; else an array of so
 			* many, of KRON_TEXT_MAX bytes at most; 0: it is one number */
-	int32_t place[KRON_MEMORY_PLACES];
+	int32_t place[KRON_MEMORY_PLACES]; /* the last one may be KRON_PLACE_SOCKET */
 	struct kron_memory_condition
 		condition[KRON_MEMORY_CONDITIONS]; /* only so many stand there */
 } __attribute__((packed));

@@ -719,6 +719,12 @@ void functions_free(struct functions *f)
 	*f = (struct functions){0};
 }
 
+bool function_is_preempt(const char *name)
+{
+	return name && (!strcmp(name, "runtime.asyncPreempt") ||
+			!strcmp(name, "runtime.asyncPreempt.abi0"));
+}
+
 const struct function *functions_at(const struct functions *f, uint64_t vaddr)
 {
 	static _Thread_local size_t last; /* the next question is mostly about the same one */

@@ -111,6 +111,8 @@ void functions_mark_parts(struct functions *f, const struct function_evidence *e
 uint32_t *functions_link_parts(const struct functions *f);
 /* name.cold or name.cold.7: what GCC calls the unlikely part of a function; name.warm: BOLT. */
 bool function_is_cold_name(const char *name);
+/* Go stops a goroutine anywhere by a call of this one: who is stopped is found by its code. */
+bool function_is_preempt(const char *name);
 
 /* ---- frame state, from .eh_frame ---- */
 

@@ -40,7 +40,8 @@
 	  "other branches lead to where the call returns, and not all of them can be told from it") \
 	X(COPIED, "copied",                                                                         \
 	  "the program copies this code, and what is changed here would go along")                  \
-	X(READ, "read", "the runtime that this code belongs to reads it as data")
+	X(READ, "read", "the runtime that this code belongs to reads it as data")                   \
+	X(FOUND_BY, "found-by", "kron finds stopped goroutines by this code")
 
 enum refusal {
 #define X(id, key, text) REFUSAL_##id,

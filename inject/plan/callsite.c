@@ -248,6 +248,14 @@ int callsite_make_plan(struct plan **out, const struct elf_image *img,
 }
 
 static const char *const known[] = {
+	"_Znam",
+	"_ZnamRKSt9nothrow_t",
+	"_ZnamSt11align_val_t",
+	"_ZnamSt11align_val_tRKSt9nothrow_t",
+	"_Znwm",
+	"_ZnwmRKSt9nothrow_t",
+	"_ZnwmSt11align_val_t",
+	"_ZnwmSt11align_val_tRKSt9nothrow_t",
 	"accept",
 	"accept4",
 	"aligned_alloc",

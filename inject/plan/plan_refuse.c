@@ -51,6 +51,8 @@ enum refusal plan_refuse_function(const struct making *m, uint32_t i)
 		return REFUSAL_UNDECODABLE;
 	if (copied_is_template(f) || (m->opt->for_file && copied_has(&m->pl.copied, f)))
 		return REFUSAL_COPIED;
+	if (m->map->img->is_go && function_is_preempt(f->name))
+		return REFUSAL_FOUND_BY;
 	return REFUSAL_NONE;
 }
 

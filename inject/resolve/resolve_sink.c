@@ -92,6 +92,8 @@ static struct place_condition condition_of(const struct spec_condition *c)
 	};
 }
 
+_Static_assert(PROBE_PLACE_SOCKET == KRON_PLACE_SOCKET, "a place is handed on as it is");
+
 /* The processor's number takes longer than all others together: it is asked for last. */
 static void put_conditions(struct place_action *a, const struct probe_spec *s)
 {

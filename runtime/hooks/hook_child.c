@@ -7,8 +7,7 @@
  *
  * The child runs on its parent's thread data, so its samples lie in its parent's lane; a reader that
  * did not know it would take what the child never returned from for calls of the parent
- * (trace/analysis/pairs_child.c).  A thread without a lane has no samples there, and its children
- * have none.
+ * (trace/analysis/pairs_child.c).  It has to have a lane by then: its children register none.
  *
  * Nothing is said after a seccomp filter: who we are, only a system call tells.
  */
@@ -31,14 +30,23 @@ static void speak(uint32_t event, uint64_t sp)
 	rt_lane_record(event, (uint32_t)sp, (uint32_t)sys_gettid());
 }
 
+/* A child registers no lane, so that its parent's is there when it has samples. */
+static void open_lane(void)
+{
+	if (!kron_rt.quiet && !rt_lane_is_mute() && rt_bus() == KRON_BUS_LANE)
+		rt_lane_self_open();
+}
+
 void rt_hook_vfork(uint64_t sp)
 {
+	open_lane();
 	if (can_speak())
 		speak(KRON_EVENT_VFORK, sp);
 }
 
 void rt_hook_spawn(uint64_t sp)
 {
+	open_lane();
 	if (can_speak())
 		speak(KRON_EVENT_SPAWN, sp);
 }

@@ -5,6 +5,7 @@
  */
 #include "runtime/core/rt.h"
 #include "runtime/memory/peek.h"
+#include "runtime/memory/socket.h"
 #include "runtime/sys/mini.h"
 
 struct text {
@@ -15,13 +16,20 @@ struct text {
 void kron_rt_take_memory(uint32_t event, uint64_t base, const uint8_t *back)
 	__attribute__((visibility("hidden")));
 
-/* Where the value is.  False: nobody knows. */
+/* The kernel is asked, instead of memory. */
+static bool is_of_socket(const struct kron_memory *m)
+{
+	return m->place[m->nplaces - 1] == KRON_PLACE_SOCKET;
+}
+
+/* Where the value is, or the descriptor that is asked for.  False: nobody knows. */
 static bool follow(const struct kron_memory *m, uint64_t *at)
 {
 	for (unsigned i = 0; i < m->nplaces; i++) {
 		if (i && !rt_peek(at, *at, sizeof(*at)))
 			return false;
-		*at += (uint64_t)(int64_t)m->place[i];
+		if (i + 1u < m->nplaces || !is_of_socket(m))
+			*at += (uint64_t)(int64_t)m->place[i];
 	}
 	return true;
 }
@@ -76,7 +84,10 @@ static void take_number(uint32_t event, const struct kron_memory *m, uint64_t at
 	struct rt_part part;
 	struct rt_trigger t = {.event = event, .parts = &part};
 
-	if (!is_there || !rt_peek(&value, at, m->bits / 8u)) {
+	if (is_there)
+		is_there = is_of_socket(m) ? rt_socket_number((int)at, &value)
+					   : rt_peek(&value, at, m->bits / 8u);
+	if (!is_there) {
 		if (m->nconditions)
 			return;
 		part = (struct rt_part){KRON_EVENT_MEMORY, KRON_MEMORY_UNREADABLE};
@@ -143,6 +154,19 @@ static void read_bytes(struct text *t, const struct kron_memory *m, uint64_t at,
 	mini_zero((uint8_t *)t->word + t->length, sizeof(t->word) - t->length);
 }
 
+/* False: they are not to be told now. */
+static bool read_endpoints(struct text *t, int fd)
+{
+	struct kron_endpoints ends;
+
+	if (!rt_socket_endpoints(fd, &ends))
+		return false;
+	mini_copy(t->word, &ends, sizeof(ends));
+	t->flags = 0;
+	t->length = sizeof(ends);
+	return true;
+}
+
 static __attribute__((noinline)) uint32_t put_text(struct rt_part parts[KRON_MEMORY_PARTS],
 						   const struct kron_memory *m, uint64_t at,
 						   bool is_there)
@@ -150,7 +174,10 @@ static __attribute__((noinline)) uint32_t put_text(struct rt_part parts[KRON_MEM
 	struct text t;
 	uint32_t n = 0;
 
-	read_bytes(&t, m, at, is_there);
+	if (!is_of_socket(m))
+		read_bytes(&t, m, at, is_there);
+	else if (!is_there || !read_endpoints(&t, (int)at))
+		return 0;
 	for (; n < (t.length + 3) / 4; n++)
 		parts[n] = (struct rt_part){KRON_EVENT_TEXT + n, t.word[n]};
 	parts[n++] = (struct rt_part){KRON_EVENT_MEMORY, t.flags | t.length};
@@ -163,7 +190,8 @@ static void take_text(uint32_t event, const struct kron_memory *m, uint64_t at, 
 	struct rt_trigger t = {.event = event, .parts = parts};
 
 	t.nparts = (uint8_t)put_text(parts, m, at, is_there);
-	rt_trigger_take(&t);
+	if (t.nparts)
+		rt_trigger_take(&t);
 }
 
 void kron_rt_take_memory(uint32_t event, uint64_t base, const uint8_t *back)

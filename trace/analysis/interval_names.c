@@ -197,6 +197,7 @@ void interval_feed(struct intervals *m, const struct trace *t, const struct trac
 	const struct interval_sample s = {.time = (int64_t)e->tsc,
 					  .data = e->s.event,
 					  .mark = mark,
+					  .in = e->in,
 					  .source = e->lane,
 					  .cpu = e->cpu,
 					  .clock = t->lanes[e->lane].node};

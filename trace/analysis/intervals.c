@@ -21,8 +21,10 @@ enum { FIRST = 1, SECOND = 2, THIRD = 4 };
 struct frame {
 	int64_t begin, middle;
 	uint64_t begin_mark, middle_mark;
+	struct trace_bounds begin_in, middle_in;
 	uint32_t source, cpu;
 	bool has_middle;
+	bool is_outermost;
 };
 
 /* The open intervals of one definition in one stream, the innermost last. */
@@ -42,6 +44,7 @@ struct mark {
 	int64_t time;
 	uint64_t number; /* of the sample */
 	uint64_t mark;
+	struct trace_bounds in;
 	uint32_t source, cpu, clock;
 };
 typedef VEC(struct mark) marks;
@@ -66,6 +69,7 @@ struct intervals {
 	bool in_order;
 	int64_t time; /* of this sample */
 	uint64_t mark;
+	struct trace_bounds in;
 	uint32_t source, cpu, clock;
 	uint64_t samples, other, parts;
 	int64_t *doubts; /* by clock; NULL: there is one */
@@ -203,9 +207,12 @@ static void emit(struct intervals *m, uint32_t def, int row, const struct frame 
 			     .ticks = difference(end, begin),
 			     .begin_mark = from_middle ? f->middle_mark : f->begin_mark,
 			     .end_mark = to_middle ? f->middle_mark : m->mark,
+			     .begin_in = from_middle ? f->middle_in : f->begin_in,
+			     .end_in = to_middle ? f->middle_in : m->in,
 			     .source = f->source,
 			     .end_source = m->source,
-			     .cpu = f->cpu};
+			     .cpu = f->cpu,
+			     .is_outermost = f->is_outermost};
 
 	m->fn(m->arg, def, row, &i);
 }
@@ -233,6 +240,7 @@ static void pass_middle(struct intervals *m, uint32_t def, struct stack *s)
 	}
 	f->middle = m->time;
 	f->middle_mark = m->mark;
+	f->middle_in = m->in;
 	f->has_middle = true;
 }
 
@@ -273,8 +281,10 @@ static void use_nested(struct intervals *m, const struct use *u, uint32_t stream
 	if (u->roles & FIRST) {
 		struct frame *f = vec_push(&s->frames);
 
+		f->is_outermost = s->frames.n == 1;
 		f->begin = m->time;
 		f->begin_mark = m->mark;
+		f->begin_in = m->in;
 		f->source = m->source;
 		f->cpu = m->cpu;
 	}
@@ -300,6 +310,8 @@ static void emit_pair(struct intervals *m, uint32_t def, const struct mark *star
 			     .ticks = difference(end->time, start->time),
 			     .begin_mark = start->mark,
 			     .end_mark = end->mark,
+			     .begin_in = start->in,
+			     .end_in = end->in,
 			     .source = start->source,
 			     .end_source = end->source,
 			     .cpu = start->cpu};
@@ -373,6 +385,7 @@ static void use_queued(struct intervals *m, const struct use *u)
 	struct mark k = {.time = m->time,
 			 .number = m->samples,
 			 .mark = m->mark,
+			 .in = m->in,
 			 .source = m->source,
 			 .cpu = m->cpu,
 			 .clock = m->clock};
@@ -418,6 +431,7 @@ static void advance(struct intervals *m, const struct interval_sample *s)
 	m->samples++;
 	m->time = s->time;
 	m->mark = s->mark;
+	m->in = s->in;
 	m->source = s->source;
 	m->cpu = s->cpu;
 	m->clock = s->clock;

@@ -29,6 +29,7 @@
 #define TRACE_INTERVALS_H
 
 #include "trace/analysis/interval_info.h"
+#include "trace/reader.h"
 
 /* The words of --match, in this order. */
 #define INTERVALS_MATCH_WORDS "source|cpu|any"
@@ -39,7 +40,8 @@ struct interval_sample {
 	uint64_t data; /* user data: the event is its low bits */
 	uint64_t mark; /* the caller's; comes back with the intervals that begin and end here */
 	uint32_t source, cpu;
-	uint32_t clock; /* intervals_of_clocks() */
+	uint32_t clock;         /* intervals_of_clocks() */
+	struct trace_bounds in; /* when it was; comes back likewise */
 };
 
 /* One that was found.  Source and processor are those of its begin. */
@@ -47,9 +49,17 @@ struct interval {
 	int64_t begin; /* ticks */
 	int64_t ticks; /* end - begin */
 	uint64_t begin_mark, end_mark;
+	struct trace_bounds begin_in, end_in;
 	uint32_t source, end_source;
 	uint32_t cpu;
+	bool is_outermost; /* of its definition, in what is matched in itself; not known of class 4 */
 };
+
+/* Is one of its ends an estimate? */
+static inline bool interval_is_between(const struct interval *i)
+{
+	return i->begin_in.lo != i->begin_in.hi || i->end_in.lo != i->end_in.hi;
+}
 
 /* Events of one definition that are in no interval. */
 struct intervals_left {

@@ -105,25 +105,48 @@ static uint64_t sum_bins(const struct loghist *h, unsigned from, unsigned step)
 	return sum;
 }
 
+/* The bins that are used, and how many of them are a line. */
+struct lines {
+	unsigned first, end, step;
+};
+
+static struct lines lines_of(const struct loghist *h)
+{
+	struct lines l = {0, bins(h), LOGHIST_BINS};
+
+	while (l.first < l.end && !h->v[l.first])
+		l.first++;
+	while (l.end > l.first && !h->v[l.end - 1])
+		l.end--;
+	while (l.step > 1 && (l.end - l.first) / l.step < 6)
+		l.step /= 2;
+	l.first -= l.first % l.step;
+	return l;
+}
+
 void loghist_print(const struct loghist *h, const struct trace *t, FILE *out)
 {
-	unsigned first = 0, end = bins(h), step = LOGHIST_BINS, base = h->first * LOGHIST_BINS;
+	const struct lines l = lines_of(h);
+	const unsigned base = h->first * LOGHIST_BINS;
 	uint64_t most = 1, all = count(h);
 
 	if (!all)
 		return;
-	while (!h->v[first])
-		first++;
-	while (!h->v[end - 1])
-		end--;
-	while (step > 1 && (end - first) / step < 6)
-		step /= 2;
-	first -= first % step;
-	for (unsigned i = first; i < end; i += step)
-		if (sum_bins(h, i, step) > most)
-			most = sum_bins(h, i, step);
-	for (unsigned i = first; i < end; i += step)
-		put_bar(t, base + i, base + i + step - 1, sum_bins(h, i, step), most, all, out);
+	for (unsigned i = l.first; i < l.end; i += l.step)
+		if (sum_bins(h, i, l.step) > most)
+			most = sum_bins(h, i, l.step);
+	for (unsigned i = l.first; i < l.end; i += l.step)
+		put_bar(t, base + i, base + i + l.step - 1, sum_bins(h, i, l.step), most, all, out);
+}
+
+unsigned loghist_line(const struct loghist *h)
+{
+	return lines_of(h).step;
+}
+
+uint64_t loghist_count(const struct loghist *h)
+{
+	return count(h);
 }
 
 void loghist_json(const struct loghist *h, const struct trace *t, struct json *j)

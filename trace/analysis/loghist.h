@@ -37,6 +37,9 @@ void loghist_free(struct loghist *h);
  * Values are TSC ticks.  An octave a line, finer where the values are close together.
  */
 void loghist_print(const struct loghist *h, const struct trace *t, FILE *out);
+/* How many bins a line is of, a power of two: lines begin at multiples of it. */
+unsigned loghist_line(const struct loghist *h);
+uint64_t loghist_count(const struct loghist *h); /* of all values */
 /* An array of [from_ns, to_ns, count] of the bins that are not empty; from and to included. */
 void loghist_json(const struct loghist *h, const struct trace *t, struct json *j);
 

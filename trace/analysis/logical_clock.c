@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "trace/analysis/interval_names.h"
 #include "trace/messages/mpi.h"
+#include "trace/messages/net.h"
 
 #define SLOWER 0.01    /* times that were moved come back by this much of the time that goes by */
 #define STRETCHES 10.0 /* what comes before is stretched by one part of so many */
@@ -73,19 +74,26 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 		take(w, i->source, i->end_source, (uint64_t)i->begin, i->ticks);
 }
 
-static void on_message(void *arg, const struct mpi_message *m)
+static void on_message(void *arg, const struct message *m)
 {
 	if (m->received)
 		take(arg, m->from, m->to, m->sent, (int64_t)(m->received - m->sent));
 }
 
-static int take_mpi(struct work *w, struct err *err)
+/* -ENODATA: the trace has none of that pack. */
+static int take_pack(struct work *w, const char *pack, struct err *err)
 {
-	if (!mpi_has(w->t))
-		return err_set(err, ENODATA,
-			       "%s has no messages of MPI (record -P mpi, with Open MPI 4)",
-			       w->t->dir);
-	mpi_read(w->t, &(struct mpi_sink){.arg = w, .message = on_message}, NULL, NULL);
+	const struct message_sink sink = {.arg = w, .message = on_message};
+	const enum message_kind kind = strcmp(pack, LOGICAL_CLOCK_MPI) ? MESSAGE_TCP : MESSAGE_MPI;
+
+	if (!messages_has_kind(w->t, kind))
+		return err_set(err, ENODATA, "%s has no messages of %s (record -P %s%s)", w->t->dir,
+			       message_kinds[kind], pack,
+			       kind == MESSAGE_MPI ? ", with Open MPI 4" : "");
+	if (kind == MESSAGE_MPI)
+		mpi_read(w->t, &sink, NULL, NULL);
+	else
+		net_read(w->t, &sink, NULL);
 	return 0;
 }
 
@@ -93,8 +101,8 @@ static int find_messages(struct work *w, const char *file, struct err *err)
 {
 	int ret;
 
-	if (!strcmp(file, LOGICAL_CLOCK_MPI))
-		return take_mpi(w, err);
+	if (!strcmp(file, LOGICAL_CLOCK_MPI) || !strcmp(file, LOGICAL_CLOCK_NET))
+		return take_pack(w, file, err);
 	ret = interval_info_open(&w->info, w->t, file, err);
 
 	if (!ret)

@@ -31,7 +31,8 @@ struct logical_clock {
 };
 
 #define LOGICAL_CLOCK_MPI "mpi"
-/* Messages are the intervals of class 4 of the file, or of MPI, as trace/messages/mpi.h has them, where it is called so.  What *out holds has to be freed in either case. */
+#define LOGICAL_CLOCK_NET "net"
+/* Messages are the intervals of class 4 of the file, or those of trace/messages/messages.h, where it is called by a pack.  What *out holds has to be freed in either case. */
 int logical_clock_find(struct logical_clock *out, const struct trace *t, const char *file,
 		       struct err *err);
 void logical_clock_free(struct logical_clock *l);

@@ -660,14 +660,23 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 	p->lanes = xcalloc(t->nlanes, sizeof(*p->lanes));
 	for (size_t i = 0; i < t->nlanes; i++)
 		p->lanes[i].number = (uint32_t)i;
+	p->is_sparse = trace_clock_every(t) > 1;
 	p->nfunctions = trace_function_limit(t);
 	return p;
 }
 
+static inline void notice_time(struct lane *l, const struct trace_event *e)
+{
+	if (e->tsc < l->last_tsc)
+		return;
+	l->last_tsc = e->tsc;
+	l->last_in = e->in;
+}
+
 static void special(struct pairs *p, struct lane *l, const struct trace_event *e)
 {
-	if (e->tsc > l->last_tsc && !p->t->filter) /* they pass it, whatever it is */
-		l->last_tsc = e->tsc;
+	if (!p->t->filter) /* they pass it, whatever it is */
+		notice_time(l, e);
 	if (e->s.event == KRON_EVENT_LOST) {
 		l->has_loss = true;
 		l->loss_tsc = e->tsc;
@@ -691,8 +700,7 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 		special(p, l, e);
 		return;
 	}
-	if (e->tsc > l->last_tsc)
-		l->last_tsc = e->tsc;
+	notice_time(l, e);
 	if (__builtin_expect(l->child_ended, 0))
 		children_end(p, l, e);
 	if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
@@ -710,24 +718,13 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 /* Strands that nobody waits for ended when they were left, as far as anyone can know. */
 static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
 {
-	struct moment end = {.event = l->events};
+	struct moment end = {0};
 
-	if (s->n && !s->is_left) {
-		end.tsc = pairs_lane_end(p, l->number);
-		end.in = (struct trace_bounds){end.tsc, end.tsc};
-	}
+	if (s->n && !s->is_left)
+		end = pairs_last_moment(p, l);
 	while (s->n)
 		pop(p, l, s, NULL, s->is_left ? s->left : end, s->is_left ? INFERRED : OPEN);
 	pairs_retire(p, l, s);
-}
-
-uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
-{
-	struct lane *l = &p->lanes[lane];
-
-	if (!l->end_tsc)
-		l->end_tsc = trace_lane_end(p->t, lane, l->last_tsc);
-	return l->end_tsc;
 }
 
 void pairs_finish_lane(struct pairs *p, uint32_t lane)

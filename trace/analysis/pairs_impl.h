@@ -32,6 +32,7 @@ struct lane {
 	struct reach *reach; /* NULL: nothing was learnt */
 	uint64_t events;     /* so far */
 	uint64_t last_tsc, loss_tsc;
+	struct trace_bounds last_in;
 	uint64_t end_tsc;  /* pairs_lane_end(); 0: nobody has asked yet */
 	uint32_t number;   /* of the trace's lanes */
 	uint32_t switches; /* between strands */
@@ -50,6 +51,7 @@ struct pairs {
 	struct strand_pool pool;
 	uint32_t nfunctions;    /* numbers below it have activity */
 	struct activity *spare; /* all zero: of a lane that ended */
+	bool is_sparse;         /* samples share readings of the clock */
 };
 
 /* Close frames[keep..] from the top, by inference.  The strand stays, even if empty. */
@@ -69,6 +71,8 @@ static inline struct moment pairs_now(const struct lane *l, const struct trace_e
 void pairs_make_current(struct lane *l, struct strand *s, const struct trace_event *e);
 /* x waits for s, or is s: what runs there was begun by x, or has interrupted it. */
 bool pairs_is_waiting(const struct strand *x, const struct strand *s);
+/* When ended what is open after the last event of the lane. */
+struct moment pairs_last_moment(struct pairs *p, struct lane *l);
 /* When frames that turn out to be dead ended at the latest. */
 struct moment pairs_end_of(const struct lane *l, const struct strand *s,
 			   const struct trace_event *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; and how far
- * away its functions have their callees.
+ * away its functions have their callees; and when those end that nothing ends.
  */
 #include "trace/analysis/pairs_impl.h"
 
@@ -160,4 +160,24 @@ uint64_t pairs_events(const struct pairs *p, uint32_t lane)
 const struct pair_counts *pairs_counts(const struct pairs *p)
 {
 	return &p->counts;
+}
+
+uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
+{
+	struct lane *l = &p->lanes[lane];
+
+	if (!l->end_tsc)
+		l->end_tsc = trace_lane_end(p->t, lane, l->last_tsc);
+	return l->end_tsc;
+}
+
+/* Where nothing is known but the last sample, they ended then or later. */
+struct moment pairs_last_moment(struct pairs *p, struct lane *l)
+{
+	const uint64_t tsc = pairs_lane_end(p, l->number);
+	struct moment end = {.event = l->events, .tsc = tsc, .in = {tsc, tsc}};
+
+	if (p->is_sparse && (tsc == l->last_tsc || !trace_lane_has_end(p->t, l->number)))
+		end.in = (struct trace_bounds){l->last_in.lo, UINT64_MAX};
+	return end;
 }

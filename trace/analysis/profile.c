@@ -116,12 +116,20 @@ static struct profile_more *more_of(struct profile_stat *s)
 	return s->more;
 }
 
+static void free_more(struct profile_more *m)
+{
+	if (!m)
+		return;
+	loghist_free(&m->lengths);
+	slack_free(m->on_cpu);
+	slack_free(m->virtual_slack);
+	xfree(m);
+}
+
 static void free_stat(struct profile_stat *s)
 {
 	loghist_free(&s->lengths);
-	if (s->more)
-		loghist_free(&s->more->lengths);
-	xfree(s->more);
+	free_more(s->more);
 	slack_free(s->slack);
 	s->more = NULL;
 	s->slack = NULL;
@@ -247,13 +255,57 @@ static inline bool add_call(struct gather *g, struct profile_stat *s, const stru
 	return true;
 }
 
+/* The same bounds on a clock that stands still while the thread is off its processor. */
+static struct trace_bounds on_cpu_clock(struct offcpu_walk w, struct trace_bounds b)
+{
+	b.lo -= offcpu_before(&w, b.lo);
+	if (b.hi != UINT64_MAX)
+		b.hi -= offcpu_before(&w, b.hi);
+	return b;
+}
+
+static void add_on_cpu_slack(struct gather *g, const struct pair_call *c, uint32_t cpu,
+			     uint32_t payer_cpu)
+{
+	struct pair_call on = *c;
+
+	on.entry = on_cpu_clock(g->walk, c->entry);
+	on.exit = on_cpu_clock(g->walk, c->exit);
+	on.entry_tsc -= offcpu_before(&g->walk, c->entry_tsc);
+	on.exit_tsc -= offcpu_before(&g->walk, c->exit_tsc);
+	slack_add(slack_at(&more_of(stat_of(g, c->function, cpu))->on_cpu), &on);
+	if (c->payer_function != UINT32_MAX)
+		slack_add_callee(
+			slack_at(&more_of(stat_of(g, c->payer_function, payer_cpu))->on_cpu), &on);
+}
+
+/* What probes cost is an average, whose error goes into the bounds as well. */
+static void add_virtual_slack(struct gather *g, struct profile_more *m, const struct pair_call *c,
+			      const struct open_call *o)
+{
+	struct slack *s = slack_at(&m->virtual_slack);
+	const uint64_t probes = g->samples - o->samples;
+	const uint64_t off = number_u64((double)probes * g->p->probe_error + 0.5);
+	struct trace_bounds d = slack_between(c->entry, c->exit);
+
+	if (c->spans_loss)
+		return;
+	d.lo = profile_without(g->p, d.lo, probes);
+	d.lo = d.lo > off ? d.lo - off : 0;
+	if (d.hi != UINT64_MAX)
+		d.hi = profile_without(g->p, d.hi + off, probes);
+	slack_add_length(s, d);
+	if (g->want.percentiles)
+		slack_add_spread(s, d);
+}
+
 static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu, uint32_t payer_cpu)
 {
 	struct slack *s = slack_at(&stat_of(g, c->function, cpu)->slack);
 
 	slack_add(s, c);
-	if (g->want.percentiles)
-		slack_add_spread(s, c);
+	if (g->want.percentiles && !c->spans_loss)
+		slack_add_spread(s, slack_between(c->entry, c->exit));
 	if (c->payer_function != UINT32_MAX)
 		slack_add_callee(slack_at(&stat_of(g, c->payer_function, payer_cpu)->slack), c);
 }
@@ -266,6 +318,17 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	add_call(g, stat_of(g, c->function, 0), c);
 	if (g->is_sparse)
 		add_slack(g, c, 0, 0);
+}
+
+static void add_open_slack(struct gather *g, const struct pair_call *c, const struct open_call *o)
+{
+	const uint32_t payer = c->payer != PAIR_NO_NODE ? g->open.v[c->payer].cpu : o->cpu;
+
+	add_slack(g, c, o->cpu, payer);
+	if (g->want.virtual)
+		add_virtual_slack(g, more_of(stat_of(g, c->function, o->cpu)), c, o);
+	if (g->want.offcpu)
+		add_on_cpu_slack(g, c, o->cpu, payer);
 }
 
 /* The same where something is known of the call from its beginning. */
@@ -282,8 +345,7 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 	if (g->want.offcpu)
 		add_off(g, more_of(s), c, o);
 	if (g->is_sparse)
-		add_slack(g, c, o->cpu,
-			  c->payer != PAIR_NO_NODE ? g->open.v[c->payer].cpu : o->cpu);
+		add_open_slack(g, c, o);
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
 	*vec_push(&g->unused) = c->node;
@@ -314,12 +376,12 @@ static void fill_percentiles(uint64_t *out, const struct loghist *h, uint64_t mi
 	}
 }
 
-static void bound_percentiles(struct profile_row *r)
+static void bound_percentiles(struct trace_bounds *out, struct slack *s)
 {
 	for (int i = 0; i < PROFILE_NPERCENTILES; i++)
-		r->percentile_in[i] = slack_percentile(r->s.slack, percents[i]);
-	loghist_free(&r->s.slack->least);
-	loghist_free(&r->s.slack->most);
+		out[i] = slack_percentile(s, percents[i]);
+	loghist_free(&s->least);
+	loghist_free(&s->most);
 }
 
 static void take_row(struct gather *g, uint32_t function, uint32_t group, struct profile_stat *s)
@@ -335,12 +397,14 @@ static void take_row(struct gather *g, uint32_t function, uint32_t group, struct
 		return;
 	fill_percentiles(r->percentile, &r->s.lengths, ~r->s.inverse_min, r->s.max);
 	if (r->s.slack)
-		bound_percentiles(r);
+		bound_percentiles(r->percentile_in, r->s.slack);
 	if (r->s.more) {
 		fill_percentiles(r->virtual_percentile, &r->s.more->lengths,
 				 ~r->s.more->virtual_inverse_min, r->s.more->virtual_max);
 		loghist_free(&r->s.more->lengths);
 	}
+	if (r->s.more && r->s.more->virtual_slack)
+		bound_percentiles(r->virtual_percentile_in, r->s.more->virtual_slack);
 	if (!g->want.histograms)
 		loghist_free(&r->s.lengths);
 }
@@ -487,6 +551,14 @@ uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s)
 	return s->measured ? trace_ns(t, s->sum) / s->measured : 0;
 }
 
+struct trace_bounds profile_average_in(const struct trace *t, const struct profile_stat *s)
+{
+	const struct slack *x = s->measured ? s->slack : NULL;
+
+	return slack_around_average(x, profile_average_ns(t, s),
+				    x ? trace_ns(t, s->rough ? x->total : x->sum) : 0, s->measured);
+}
+
 uint64_t profile_minimum(const struct profile_stat *s)
 {
 	return s->measured ? ~s->inverse_min : 0;
@@ -518,6 +590,16 @@ uint64_t profile_on_cpu_self(const struct profile_row *r)
 	return r->s.self > off ? r->s.self - off : 0;
 }
 
+static struct trace_bounds virtual_average_in(const struct profile *p, const struct profile_stat *s,
+					      uint64_t ns)
+{
+	double off = s->more ? (double)s->more->sum_probes * p->probe_error : 0;
+
+	if (s->slack)
+		off += (double)(s->rough ? s->slack->total : s->slack->sum);
+	return slack_around_average(s->slack, ns, trace_ns(p->t, number_u64(off)), s->measured);
+}
+
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r)
 {
 	static const struct profile_more none;
@@ -539,6 +621,7 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;
 		v.minimum = ~m->virtual_inverse_min;
 		v.maximum = m->virtual_max;
+		v.average_in = virtual_average_in(p, s, v.average_ns);
 	}
 	return v;
 }

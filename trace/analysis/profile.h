@@ -51,6 +51,9 @@ struct profile_more {                 /* of virtual and processor times, if they
 	struct loghist lengths;
 	uint64_t total_probes, self_probes, sum_probes; /* within total, self and sum */
 	uint64_t virtual_max, virtual_inverse_min;
+	/* NULL: each sample has read the clock */
+	struct slack *on_cpu;        /* of the times on a processor */
+	struct slack *virtual_slack; /* of the virtual lengths */
 };
 
 __extension__ typedef unsigned __int128 profile_square;
@@ -74,6 +77,7 @@ struct profile_row {
 	uint64_t percentile[PROFILE_NPERCENTILES];
 	struct trace_bounds percentile_in[PROFILE_NPERCENTILES]; /* where s.slack->has_calls */
 	uint64_t virtual_percentile[PROFILE_NPERCENTILES];
+	struct trace_bounds virtual_percentile_in[PROFILE_NPERCENTILES]; /* likewise */
 };
 
 /* What the whole trace says. */
@@ -109,6 +113,8 @@ uint64_t profile_minimum(const struct profile_stat *s);
 uint64_t profile_maximum(const struct profile_stat *s);
 /* The average in ns: of the sum in ns, for a whole number of ticks is too rough for short calls. */
 uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s);
+/* Between which it is, in ns. */
+struct trace_bounds profile_average_in(const struct trace *t, const struct profile_stat *s);
 
 /* What a row is sorted by: enum profile_key, not a name or a module; other keys give the total. */
 uint64_t profile_value(const struct profile_row *r, int key);
@@ -120,6 +126,7 @@ struct profile_virtual {
 	uint64_t total, self, minimum, maximum;
 	uint64_t average_ns;
 	uint64_t total_error, self_error; /* either may be off by this */
+	struct trace_bounds average_in;   /* ns */
 };
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r);
 

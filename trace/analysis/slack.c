@@ -4,20 +4,28 @@
 
 #include "base/vec.h"
 
-/* What a stretch adds; 0 if it has been counted, or is known to the tick, or has no end. */
-static uint64_t count(struct slack_seen *seen, struct trace_bounds b)
+/* Of one that began or ended after the last reading: what may have come after it is not known. */
+static uint64_t without_end(struct slack *s, struct trace_bounds b, uint64_t at)
 {
-	if (b.hi == UINT64_MAX || b.hi <= b.lo || b.lo == seen->reading[0] ||
-	    b.lo == seen->reading[1])
+	s->has_no_end = true;
+	return at > b.lo ? at - b.lo : 0;
+}
+
+/* What the stretch of a moment adds, which is estimated at `at`; 0 if it has been counted, or is known to the tick. */
+static uint64_t count(struct slack *s, struct slack_seen *seen, struct trace_bounds b, uint64_t at)
+{
+	if (b.hi == UINT64_MAX)
+		return without_end(s, b, at);
+	if (b.hi <= b.lo || b.lo == seen->reading[0] || b.lo == seen->reading[1])
 		return 0;
 	seen->reading[1] = seen->reading[0];
 	seen->reading[0] = b.lo;
 	return b.hi - b.lo;
 }
 
-static uint64_t width(struct trace_bounds b)
+static uint64_t width(struct slack *s, struct trace_bounds b, uint64_t at)
 {
-	return b.hi == UINT64_MAX ? 0 : b.hi - b.lo;
+	return b.hi == UINT64_MAX ? without_end(s, b, at) : b.hi - b.lo;
 }
 
 struct trace_bounds slack_between(struct trace_bounds from, struct trace_bounds to)
@@ -31,15 +39,23 @@ struct trace_bounds slack_between(struct trace_bounds from, struct trace_bounds 
 	return d;
 }
 
-struct trace_bounds slack_around(uint64_t sum, uint64_t off)
+struct trace_bounds slack_around(const struct slack *s, uint64_t sum, uint64_t off)
 {
-	return (struct trace_bounds){sum > off ? sum - off : 0, sum + off};
+	return (struct trace_bounds){sum > off ? sum - off : 0,
+				     s->has_no_end ? UINT64_MAX : sum + off};
 }
 
-void slack_add_length(struct slack *s, const struct pair_call *c)
+struct trace_bounds slack_around_average(const struct slack *s, uint64_t ns, uint64_t off,
+					 uint64_t n)
 {
-	const struct trace_bounds d = slack_between(c->entry, c->exit);
+	return s ? slack_around(s, ns, n ? off / n + 1 : 0) : (struct trace_bounds){ns, ns};
+}
 
+void slack_add_length(struct slack *s, struct trace_bounds d)
+{
+	const long double w = d.hi == UINT64_MAX ? 0 : (long double)(d.hi - d.lo);
+
+	s->squares += w * w;
 	if (!s->has_calls) {
 		s->has_calls = true;
 		s->shortest = s->longest = d;
@@ -53,28 +69,54 @@ void slack_add_length(struct slack *s, const struct pair_call *c)
 
 void slack_add(struct slack *s, const struct pair_call *c)
 {
-	uint64_t off = count(&s->for_total, c->entry) + count(&s->for_total, c->exit);
+	uint64_t off = count(s, &s->for_total, c->entry, c->entry_tsc);
 
+	off += count(s, &s->for_total, c->exit, c->exit_tsc);
 	s->total += off;
-	s->sum += c->recursive ? width(c->entry) + width(c->exit) : off;
+	s->sum += c->recursive ? width(s, c->entry, c->entry_tsc) + width(s, c->exit, c->exit_tsc)
+			       : off;
 	slack_add_callee(s, c);
 	if (!c->spans_loss)
-		slack_add_length(s, c);
+		slack_add_length(s, slack_between(c->entry, c->exit));
 }
 
 void slack_add_callee(struct slack *s, const struct pair_call *c)
 {
-	s->self += count(&s->for_self, c->entry) + count(&s->for_self, c->exit);
+	s->self += count(s, &s->for_self, c->entry, c->entry_tsc);
+	s->self += count(s, &s->for_self, c->exit, c->exit_tsc);
 }
 
-void slack_add_spread(struct slack *s, const struct pair_call *c)
+void slack_add_spread(struct slack *s, struct trace_bounds d)
 {
-	const struct trace_bounds d = slack_between(c->entry, c->exit);
+	const unsigned lo = loghist_bin(d.lo), hi = loghist_bin(d.hi);
 
-	if (c->spans_loss)
-		return;
 	loghist_add(&s->least, d.lo);
 	loghist_add(&s->most, d.hi);
+	for (unsigned i = 0; i <= LOGHIST_BITS; i++)
+		s->elsewhere[i] += lo >> i != hi >> i;
+}
+
+void slack_add_interval(struct slack *s, const struct interval *i)
+{
+	const struct trace_bounds d = slack_between(i->begin_in, i->end_in);
+	const uint64_t begin = (uint64_t)i->begin, end = begin + (uint64_t)i->ticks;
+
+	if (i->is_outermost)
+		s->sum += count(s, &s->for_total, i->begin_in, begin) +
+			  count(s, &s->for_total, i->end_in, end);
+	else
+		s->sum += width(s, i->begin_in, begin) + width(s, i->end_in, end);
+	slack_add_length(s, d);
+	slack_add_spread(s, d);
+}
+
+uint64_t slack_elsewhere(const struct slack *s, unsigned bins)
+{
+	unsigned i = 0;
+
+	while (i < LOGHIST_BITS && 1u << i < bins)
+		i++;
+	return s->elsewhere[i];
 }
 
 /* A percentile is the middle of its bin: it may be off by a 64th, the bounds are not to be. */

@@ -13,11 +13,15 @@
  * Costs are ns.  Where there are events of users' probes, each of them is a function that takes no
  * time, "event NAME", called by the one that ran; its cost is a second number: how many there were.
  *
+ * callgrind_annotate knows functions by file and name, whatever their object.  So functions of one name in several
+ * objects have files of their own: "???", "???2" and so on.
+ *
  * What has no caller is called by "(root)": callgrind_annotate takes for a function's inclusive
  * time that of the calls to it, as soon as there is one.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/analysis/calltree.h"
 #include "trace/export/export.h"
@@ -75,12 +79,63 @@ static size_t make_edges(const struct trace *t, const struct calltree *c, struct
 	return kept;
 }
 
+struct namesake {
+	const char *name, *module;
+	uint32_t n;
+};
+
 struct writer {
 	const struct trace *t;
 	FILE *out;
-	uint8_t *named; /* by function number: its name has been given */
+	uint8_t *named;  /* by function number: its name has been given */
+	uint32_t *files; /* by function number: which of the modules that have its name, from 0 */
+	uint32_t file;   /* the one that was written last */
 	uint32_t limit;
 };
+
+static int by_name(const void *a, const void *b)
+{
+	const struct namesake *x = a, *y = b;
+	const int by = strcmp(x->name, y->name);
+
+	return by ? by : strcmp(x->module, y->module);
+}
+
+/* Each function that has a line of its own is among the edges once. */
+static void find_files(struct writer *w, const struct edge *edges, size_t nedges)
+{
+	struct namesake *v = xmalloc((nedges + 1) * sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < nedges; i++) {
+		const uint32_t number = edges[i].caller;
+		const struct trace_function *f = trace_function_of(w->t, KRON_EVENT_ENTRY(number));
+
+		if (edges[i].is_self && f && number < w->limit)
+			v[n++] = (struct namesake){f->name, text_module(w->t, number), number};
+	}
+	if (n)
+		qsort(v, n, sizeof(*v), by_name);
+	for (size_t i = 1; i < n; i++)
+		if (!strcmp(v[i].name, v[i - 1].name))
+			w->files[v[i].n] =
+				w->files[v[i - 1].n] + !!strcmp(v[i].module, v[i - 1].module);
+	xfree(v);
+}
+
+static void put_file(struct writer *w, const char *key, uint32_t function)
+{
+	const uint32_t file = function < w->limit ? w->files[function] : 0;
+
+	if (file == w->file)
+		return;
+	fprintf(w->out, "%s=???", key);
+	if (file)
+		fprintf(w->out, "%" PRIu32, file + 1);
+	putc('\n', w->out);
+	if (*key == 'f')
+		w->file = file;
+}
 
 static void put_name(struct writer *w, uint32_t function)
 {
@@ -122,6 +177,7 @@ static void put_object(struct writer *w, const char *key, uint32_t function)
 static void start_root(struct writer *w)
 {
 	put_object(w, "ob", ROOT);
+	put_file(w, "fl", ROOT);
 	put_function(w, "fn", ROOT);
 	fputs("0 0\n", w->out);
 }
@@ -130,9 +186,11 @@ static void put_edge(struct writer *w, const struct edge *e)
 {
 	if (e->is_self) {
 		put_object(w, "ob", e->caller);
+		put_file(w, "fl", e->caller);
 		put_function(w, "fn", e->caller);
 	} else {
 		put_object(w, "cob", e->callee);
+		put_file(w, "cfi", e->callee);
 		put_function(w, "cfn", e->callee);
 		fprintf(w->out, "calls=%" PRIu64 " 0\n", e->calls);
 	}
@@ -154,19 +212,21 @@ void export_callgrind(const struct trace *t, FILE *out)
 	v = xmalloc((2 * c.nodes.n + 2 * c.events.n + 1) * sizeof(*v));
 	n = make_edges(t, &c, v);
 	w.named = xcalloc(w.limit + 1, 1);
+	w.files = xcalloc(w.limit + 1, sizeof(*w.files));
+	find_files(&w, v, n);
 	fputs("# callgrind format\nversion: 1\ncreator: kron\ncmd: ", out);
 	text_put(out, command ? command : "?");
 	if (trace_clock_every(t) > 1)
 		fprintf(out, "\ndesc: Clock: interpolated, %u samples share a reading",
 			trace_clock_every(t));
-	fprintf(out, "\npositions: line\nevents: ns%s\nfl=(1) ???\n\n",
-		c.events.n ? " Events" : "");
+	fprintf(out, "\npositions: line\nevents: ns%s\nfl=???\n\n", c.events.n ? " Events" : "");
 	for (size_t i = 0; i < n; i++) {
 		if (v[i].caller == ROOT && (!i || v[i - 1].caller != ROOT))
 			start_root(&w);
 		put_edge(&w, &v[i]);
 	}
 	xfree(w.named);
+	xfree(w.files);
 	xfree(v);
 	calltree_free(&c);
 }

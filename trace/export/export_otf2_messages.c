@@ -1,24 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * export_otf2_messages.c - MPI's messages as records of an OTF2 archive: MpiSend where the sending call began, MpiRecv where
- * the call ended that returned the message. Ranks of a communicator are found by its group: numbers into the group of all
- * MPI locations, one for each process.
+ * the call ended that returned the message; MpiCollectiveBegin and MpiCollectiveEnd of collectives in which all ranks were.
+ * Ranks of a communicator are found by its group: numbers into the group of all MPI locations, one for each process.
  */
 #include "config.h"
 
 #ifdef HAVE_OTF2
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "trace/export/export_otf2_messages.h"
 #include "trace/messages/mpi.h"
 
+enum what { SENDS, RECEIVES, BEGINS, ENDS };
 struct record {
 	uint64_t tsc;
-	uint32_t peer, comm;
+	size_t n; /* in its lane, in the order in which they were told */
+	enum what what;
+	uint32_t comm;
+	uint32_t peer; /* or the root; or OTF2_UNDEFINED_UINT32 */
 	int32_t tag;
-	bool sends;
-	uint64_t bytes;
+	OTF2_CollectiveOp op;
+	uint64_t bytes, received; /* of a message both are in the first */
+};
+
+static const struct {
+	const char *call;
+	OTF2_CollectiveOp op;
+} ops[] = {
+	{"MPI_Barrier", OTF2_COLLECTIVE_OP_BARRIER},
+	{"MPI_Bcast", OTF2_COLLECTIVE_OP_BCAST},
+	{"MPI_Gather", OTF2_COLLECTIVE_OP_GATHER},
+	{"MPI_Gatherv", OTF2_COLLECTIVE_OP_GATHERV},
+	{"MPI_Scatter", OTF2_COLLECTIVE_OP_SCATTER},
+	{"MPI_Scatterv", OTF2_COLLECTIVE_OP_SCATTERV},
+	{"MPI_Allgather", OTF2_COLLECTIVE_OP_ALLGATHER},
+	{"MPI_Allgatherv", OTF2_COLLECTIVE_OP_ALLGATHERV},
+	{"MPI_Alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
+	{"MPI_Alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},
+	{"MPI_Alltoallw", OTF2_COLLECTIVE_OP_ALLTOALLW},
+	{"MPI_Reduce", OTF2_COLLECTIVE_OP_REDUCE},
+	{"MPI_Allreduce", OTF2_COLLECTIVE_OP_ALLREDUCE},
+	{"MPI_Reduce_scatter", OTF2_COLLECTIVE_OP_REDUCE_SCATTER},
+	{"MPI_Reduce_scatter_block", OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK},
+	{"MPI_Scan", OTF2_COLLECTIVE_OP_SCAN},
+	{"MPI_Exscan", OTF2_COLLECTIVE_OP_EXSCAN},
 };
 
 struct lane {
@@ -38,28 +66,53 @@ struct otf2_messages {
 	VEC(uint64_t) locations; /* lanes, a process each */
 };
 
-static void put(struct otf2_messages *m, uint32_t lane, const struct record *r)
+static void put(struct otf2_messages *m, uint32_t lane, struct record r)
 {
-	*vec_push(&m->lanes[lane].v) = *r;
+	r.n = m->lanes[lane].v.n;
+	*vec_push(&m->lanes[lane].v) = r;
 }
 
-static void on_message(void *arg, const struct mpi_message *x)
+static void on_message(void *arg, const struct message *x)
 {
 	struct otf2_messages *m = arg;
 	struct record r = {.tsc = x->sent,
 			   .peer = (uint32_t)x->to_rank,
 			   .comm = x->comm,
 			   .tag = x->tag,
-			   .sends = true,
+			   .what = SENDS,
 			   .bytes = x->bytes == UINT64_MAX ? 0 : x->bytes};
 
 	if (!x->received) /* one that nobody has got would be half a message */
 		return;
-	put(m, x->from, &r);
+	put(m, x->from, r);
 	r.tsc = x->received;
 	r.peer = (uint32_t)x->from_rank;
-	r.sends = false;
-	put(m, x->to, &r);
+	r.what = RECEIVES;
+	put(m, x->to, r);
+}
+
+static void on_collective(void *arg, const struct message_collective *x)
+{
+	struct record r = {
+		.tsc = x->begin,
+		.what = BEGINS,
+		.peer = x->root == MESSAGE_NO_RANK ? OTF2_UNDEFINED_UINT32 : (uint32_t)x->root,
+		.comm = x->comm,
+		/* the format has no word for what is not known */
+		.bytes = x->sent == UINT64_MAX ? 0 : x->sent,
+		.received = x->received == UINT64_MAX ? 0 : x->received,
+	};
+	size_t i = 0;
+
+	while (i < sizeof(ops) / sizeof(*ops) && strcmp(ops[i].call, x->call))
+		i++;
+	if (i == sizeof(ops) / sizeof(*ops))
+		return;
+	r.op = ops[i].op;
+	put(arg, x->lane, r);
+	r.tsc = x->end;
+	r.what = ENDS;
+	put(arg, x->lane, r);
 }
 
 static void on_member(void *arg, uint32_t comm, int32_t rank, int32_t size, uint32_t lane)
@@ -90,7 +143,9 @@ static int by_time(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
 
-	return (x->tsc > y->tsc) - (x->tsc < y->tsc);
+	if (x->tsc != y->tsc)
+		return x->tsc > y->tsc ? 1 : -1;
+	return (x->n > y->n) - (x->n < y->n);
 }
 
 struct otf2_messages *otf2_messages_new(const struct trace *t)
@@ -102,12 +157,33 @@ struct otf2_messages *otf2_messages_new(const struct trace *t)
 	m = xcalloc(1, sizeof(*m));
 	m->t = t;
 	m->lanes = xcalloc(t->nlanes + 1, sizeof(*m->lanes));
-	mpi_read(t, &(struct mpi_sink){.arg = m, .message = on_message, .member = on_member}, NULL,
-		 NULL);
+	mpi_read(t,
+		 &(struct message_sink){.arg = m,
+					.message = on_message,
+					.collective = on_collective,
+					.member = on_member},
+		 NULL, NULL);
 	for (size_t i = 0; i < t->nlanes; i++)
 		if (m->lanes[i].v.n)
 			qsort(m->lanes[i].v.v, m->lanes[i].v.n, sizeof(struct record), by_time);
 	return m;
+}
+
+static OTF2_ErrorCode put_record(OTF2_EvtWriter *w, const struct record *r, uint64_t ns)
+{
+	switch (r->what) {
+	case SENDS:
+		return OTF2_EvtWriter_MpiSend(w, NULL, ns, r->peer, r->comm, (uint32_t)r->tag,
+					      r->bytes);
+	case RECEIVES:
+		return OTF2_EvtWriter_MpiRecv(w, NULL, ns, r->peer, r->comm, (uint32_t)r->tag,
+					      r->bytes);
+	case BEGINS:
+		return OTF2_EvtWriter_MpiCollectiveBegin(w, NULL, ns);
+	default:
+		return OTF2_EvtWriter_MpiCollectiveEnd(w, NULL, ns, r->op, r->comm, r->peer,
+						       r->bytes, r->received);
+	}
 }
 
 OTF2_ErrorCode otf2_messages_put(struct otf2_messages *m, uint32_t lane, uint64_t until,
@@ -118,10 +194,8 @@ OTF2_ErrorCode otf2_messages_put(struct otf2_messages *m, uint32_t lane, uint64_
 
 	for (; code == OTF2_SUCCESS && l->at < l->v.n && l->v.v[l->at].tsc <= until; l->at++) {
 		const struct record *r = &l->v.v[l->at];
-		const uint64_t ns = trace_time(m->t, r->tsc);
 
-		code = (r->sends ? OTF2_EvtWriter_MpiSend : OTF2_EvtWriter_MpiRecv)(
-			events, NULL, ns, r->peer, r->comm, (uint32_t)r->tag, r->bytes);
+		code = put_record(events, r, trace_time(m->t, r->tsc));
 	}
 	return code;
 }

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 uint32_t text_pool_add(struct text_pool *p, const char *s)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = str_hash(STR_HASH, s, strlen(s));
 	uint32_t n;
 
-	for (const char *c = s; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
 	/* a text that has the hash of another gets the next free one */
 	while ((n = index_find(&p->hashes, hash)) != INDEX_NONE && strcmp(p->texts.v[n], s))
 		hash++;

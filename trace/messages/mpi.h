@@ -27,37 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trace/reader.h"
-
-#define MPI_NO_RANK (-1)
-
-struct mpi_message {
-	uint32_t from, to; /* lanes */
-	int32_t from_rank, to_rank, tag;
-	uint32_t comm;  /* the trace's number of it */
-	uint64_t bytes; /* UINT64_MAX: not known */
-	/* Ticks. */
-	uint64_t sent;     /* when the sending call began */
-	uint64_t posted;   /* when the receiving call began, or the one that made the request */
-	uint64_t received; /* when the call ended that returned it; 0: not known */
-};
-
-/* A process stood still in a call because another was late. */
-enum mpi_why { MPI_LATE_SENDER, MPI_LATE_RECEIVER, MPI_LATE_AT_COLLECTIVE };
-#define MPI_WHYS 3
-struct mpi_wait {
-	uint32_t who, by; /* lanes */
-	uint64_t since, until;
-	enum mpi_why why;
-};
-
-struct mpi_sink { /* NULL: not wanted */
-	void *arg;
-	void (*message)(void *arg, const struct mpi_message *m);
-	void (*wait)(void *arg, const struct mpi_wait *w);
-	/* A process has made a communicator, in this lane, and has this rank there. */
-	void (*member)(void *arg, uint32_t comm, int32_t rank, int32_t size, uint32_t lane);
-};
+#include "trace/messages/messages.h"
 
 struct mpi_counts {
 	uint64_t messages;
@@ -73,23 +43,18 @@ struct mpi_counts {
 		differing; /* messages of which another size came than was sent: they do not belong together */
 	uint64_t
 		unordered; /* sends of one tag to one rank, while another thread of theirs was in such a one */
-	uint64_t collectives;     /* in which all ranks were */
-	uint64_t collectives_cut; /* in which not all were */
+	uint64_t collectives; /* in which all ranks were */
+	uint64_t
+		collectives_cut; /* in which not all were, or not in the same call, or that came after such ones */
 };
-
-/*
- * Adds to caused[lane] for how long others have waited because of it, while it did not wait itself; all of it is as much as
- * all waits are. Sorts the waits; a lane does not wait twice at a time.
- */
-void mpi_blame(struct mpi_wait *waits, size_t n, uint64_t *caused, size_t nlanes);
 
 /* Does the trace have such events? */
 bool mpi_has(const struct trace *t);
 /*
  * What has not all been there, or is not known, is in *counts.  ranks: an array of t->nprocs, by index of the process: its
- * rank in MPI_COMM_WORLD, or MPI_NO_RANK.  Both may be NULL.
+ * rank in MPI_COMM_WORLD, or MESSAGE_NO_RANK.  Both may be NULL.
  */
-void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
+void mpi_read(const struct trace *t, const struct message_sink *sink, struct mpi_counts *counts,
 	      int32_t *ranks);
 
 #endif

@@ -55,7 +55,7 @@ static const struct kind {
 	{"MPI_Testsome", MPI_TESTS | MPI_PICKS},
 	{"MPI_Request_free", MPI_FREES},
 	{"MPI_Cancel", MPI_CANCELS},
-	{"MPI_Barrier", MPI_COLLECTS},
+	{"MPI_Barrier", MPI_COLLECTS | MPI_NO_DATA},
 	{"MPI_Bcast", MPI_COLLECTS | MPI_FROM_ROOT},
 	{"MPI_Gather", MPI_COLLECTS | MPI_TO_ROOT},
 	{"MPI_Gatherv", MPI_COLLECTS | MPI_TO_ROOT},
@@ -64,15 +64,14 @@ static const struct kind {
 	{"MPI_Allgather", MPI_COLLECTS},
 	{"MPI_Allgatherv", MPI_COLLECTS},
 	{"MPI_Alltoall", MPI_COLLECTS},
-	{"MPI_Alltoallv", MPI_COLLECTS},
-	{"MPI_Alltoallw", MPI_COLLECTS},
+	{"MPI_Alltoallv", MPI_COLLECTS | MPI_COUNTS},
+	{"MPI_Alltoallw", MPI_COLLECTS | MPI_COUNTS},
 	{"MPI_Reduce", MPI_COLLECTS | MPI_TO_ROOT},
 	{"MPI_Allreduce", MPI_COLLECTS},
-	{"MPI_Reduce_scatter", MPI_COLLECTS},
+	{"MPI_Reduce_scatter", MPI_COLLECTS | MPI_COUNTS},
 	{"MPI_Reduce_scatter_block", MPI_COLLECTS},
-	/* a rank needs those below it only: who waits for whom is not told */
-	{"MPI_Scan", 0},
-	{"MPI_Exscan", 0},
+	{"MPI_Scan", MPI_COLLECTS | MPI_IN_ORDER},
+	{"MPI_Exscan", MPI_COLLECTS | MPI_IN_ORDER | MPI_OF_OTHERS},
 };
 enum { NKINDS = sizeof(kinds) / sizeof(*kinds) };
 
@@ -92,6 +91,8 @@ static const struct part {
 	{"MPI_comm_id", MPI_HAS_ID},
 	{"MPI_comm_size", MPI_HAS_MEMBERS},
 	{"MPI_comm_first", MPI_HAS_FIRST},
+	{"MPI_in_place", MPI_HAS_IN_PLACE},
+	{"MPI_counts", MPI_HAS_COUNTS},
 	{"MPI_request", 0},
 	{"MPI_requests", 0},
 };
@@ -175,12 +176,16 @@ struct mpi_calls *mpi_calls_new(const struct trace *t, const struct mpi_calls_si
 	return x;
 }
 
-static void give_out(struct mpi_calls *x, struct open_calls *o)
+static void give_call_out(struct mpi_calls *x, struct mpi_call *c)
 {
-	struct mpi_call *c = &o->v[--o->n];
-
 	x->sink->on_end(x->sink->arg, c);
 	vec_free(&c->requests);
+	vec_free(&c->counts);
+}
+
+static void give_out(struct mpi_calls *x, struct open_calls *o)
+{
+	give_call_out(x, &o->v[--o->n]);
 }
 
 /* Does the innermost call make this one, and so nothing itself? */
@@ -259,6 +264,16 @@ static void take_requests(struct mpi_call *c, struct value v)
 			*vec_push(&c->requests) = all[i];
 }
 
+static bool take_counts(struct mpi_call *c, struct value v)
+{
+	int32_t some[16];
+
+	c->counts_torn = c->counts_torn || !numbers(v, some, sizeof(some));
+	if (!c->counts_torn)
+		vec_add(&c->counts, some, 16);
+	return !c->counts_torn;
+}
+
 /*
  * A process that nobody has talked to yet stands there as its name, which is folded so that bit 0 is set, as it is in no
  * pointer (ompi/proc/proc.h: ompi_proc_sentinel_to_name).
@@ -303,6 +318,10 @@ static bool take_part(struct mpi_call *c, unsigned has, struct value v)
 		return numbers(v, c->id, sizeof(c->id));
 	case MPI_HAS_MEMBERS:
 		c->size = (int32_t)v.number;
+		return is_number;
+	case MPI_HAS_COUNTS:
+		return take_counts(c, v);
+	case MPI_HAS_IN_PLACE:
 		return is_number;
 	case MPI_HAS_FIRST:
 		c->first = name_of_sentinel(v.number);
@@ -375,6 +394,11 @@ static uint8_t role_of_event(const struct mpi_calls *x, const struct trace_event
 	return at == INDEX_NONE ? ROLE_NONE : x->roles.v[at];
 }
 
+const char *mpi_call_name(unsigned kind)
+{
+	return kinds[kind].name;
+}
+
 bool mpi_calls_is_arrival(const struct mpi_calls *x, const struct trace_event *e)
 {
 	return role_of_event(x, e) == ROLE_ARRIVAL;
@@ -408,10 +432,8 @@ void mpi_calls_finish(struct mpi_calls *x)
 		struct open_calls *o = x->lanes[i];
 
 		/* the outermost was the first */
-		for (unsigned k = 0; o && k < o->n; k++) {
-			x->sink->on_end(x->sink->arg, &o->v[k]);
-			vec_free(&o->v[k].requests);
-		}
+		for (unsigned k = 0; o && k < o->n; k++)
+			give_call_out(x, &o->v[k]);
 		xfree(o);
 	}
 	xfree(x->lanes);

@@ -26,8 +26,12 @@ enum {
 	MPI_MAKES = 4096, /* a communicator, as far as this process knows */
 	MPI_CANCELS = 8192,
 	MPI_PICKS = 16384, /* of the requests that it tests, those that are done; the others stay */
-	MPI_PROBES = 32768, /* sets a message aside, if it finds one */
-	MPI_PASSES = 65536  /* may make another call that does all of it */
+	MPI_PROBES = 32768,     /* sets a message aside, if it finds one */
+	MPI_PASSES = 65536,     /* may make another call that does all of it */
+	MPI_IN_ORDER = 131072,  /* what a rank gets needs those below it only */
+	MPI_OF_OTHERS = 262144, /* nothing of it is its own */
+	MPI_COUNTS = 524288,    /* a number of elements for each rank */
+	MPI_NO_DATA = 1048576
 };
 
 /* Of which parts there are samples. */
@@ -44,7 +48,9 @@ enum {
 	MPI_HAS_ROOT = 512,
 	MPI_HAS_ID = 1024,
 	MPI_HAS_MEMBERS = 2048,
-	MPI_HAS_FIRST = 4096
+	MPI_HAS_FIRST = 4096,
+	MPI_HAS_IN_PLACE = 8192, /* its own part stays where it is */
+	MPI_HAS_COUNTS = 16384
 };
 
 struct mpi_call {
@@ -55,6 +61,8 @@ struct mpi_call {
 	uint64_t comm;       /* the handle */
 	int32_t to, tag, from, rtag, root;
 	int32_t count;
+	VEC(int32_t) counts; /* for each rank; more than there are */
+	bool counts_torn;    /* there is more that cannot be read */
 	uint64_t type_size;
 	int32_t status
 		[6]; /* of what was received: rank, tag, error, whether cancelled, bytes in two halves */
@@ -90,6 +98,8 @@ struct mpi_calls_sink {
 struct mpi_calls *mpi_calls_new(const struct trace *t, const struct mpi_calls_sink *sink);
 /* Events in order. */
 void mpi_calls_feed(struct mpi_calls *x, const struct trace_event *e);
+/* "MPI_Send" */
+const char *mpi_call_name(unsigned kind);
 /* Is the event an arrival? */
 bool mpi_calls_is_arrival(const struct mpi_calls *x, const struct trace_event *e);
 /* Gives those out that have no end, and frees. */

@@ -15,12 +15,6 @@ static inline bool mpi_tag_fits(int32_t wanted, int32_t tag)
 	return wanted == tag || (wanted == MPI_ANY_TAG && tag >= 0);
 }
 
-static inline void mpi_tell_wait(const struct mpi_sink *sink, const struct mpi_wait *w)
-{
-	if (sink->wait && w->until > w->since)
-		sink->wait(sink->arg, w);
-}
-
 /* ---- mpi_comms.c ---- */
 struct mpi_comm {        /* as one process knows it */
 	uint32_t number; /* the trace's */
@@ -97,24 +91,39 @@ void mpi_arrivals_take(struct mpi_arrivals *x, uint32_t process, uint32_t comm,
 void mpi_arrivals_free(struct mpi_arrivals *x);
 
 /* ---- mpi_collectives.c ---- */
+struct mpi_share { /* what a call says of its bytes */
+	unsigned has;
+	int32_t count;
+	VEC(int32_t) counts;
+	uint64_t type_size;
+};
 struct mpi_member { /* of a collective */
 	uint32_t lane;
 	int32_t rank;
-	uint64_t begin, end;
+	int32_t root; /* MESSAGE_NO_RANK: the call has none, or it is not known */
+	unsigned kind;
+	uint64_t begin, end; /* UINT64_MAX: it was not seen */
+	struct mpi_share share;
+	uint64_t sent, received; /* UINT64_MAX: not known */
 };
 struct mpi_collective {
 	VEC(struct mpi_member) members;
 };
 struct mpi_collectives {
 	struct index processes,
-		turns;     /* communicator and process: how many they had; which one it is */
-	VEC(uint64_t) had; /* by index of the first */
+		turns;        /* communicator and process: how many they had; which one it is */
+	VEC(uint64_t) had;    /* by index of the first */
+	struct index strange; /* communicators on which ranks were not in the same one */
 	VEC(struct mpi_collective) v; /* by index of the second */
-	const struct mpi_sink *sink;
+	const struct message_sink *sink;
 	struct mpi_counts *counts;
 };
 void mpi_collectives_take(struct mpi_collectives *x, const struct mpi_comm *comm, uint32_t process,
 			  const struct mpi_call *c);
 void mpi_collectives_finish(struct mpi_collectives *x);
+
+/* ---- mpi_sizes.c ---- */
+/* All ranks are there, and are sorted by them afterwards. */
+void mpi_sizes(struct mpi_collective *k, unsigned does, int32_t root);
 
 #endif

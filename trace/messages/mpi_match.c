@@ -59,7 +59,7 @@ struct request {
 
 struct match {
 	const struct trace *t;
-	const struct mpi_sink *sink;
+	const struct message_sink *sink;
 	struct mpi_counts *counts;
 	struct mpi_comms comms;
 	struct mpi_collectives collectives;
@@ -172,11 +172,12 @@ static uint32_t queue_of(struct match *m, uint32_t comm, int32_t from, int32_t t
 
 static void tell_wait(struct match *m, const struct wait *w)
 {
-	mpi_tell_wait(m->sink, &(struct mpi_wait){.who = w->lane,
-						  .by = w->by,
-						  .since = w->begin,
-						  .until = w->late < w->end ? w->late : w->end,
-						  .why = MPI_LATE_SENDER});
+	message_tell_wait(m->sink,
+			  &(struct message_wait){.who = w->lane,
+						 .by = w->by,
+						 .since = w->begin,
+						 .until = w->late < w->end ? w->late : w->end,
+						 .why = MESSAGE_LATE_SENDER});
 }
 
 /* One of the receives that it waits for is matched. */
@@ -198,11 +199,11 @@ static void tell_late_receiver(struct match *m, const struct half *send, const s
 {
 	/* It has blocked until there was someone to receive; one that was sent at once has not. */
 	if (send->end > receive->begin)
-		mpi_tell_wait(m->sink, &(struct mpi_wait){.who = send->lane,
-							  .by = receive->lane,
-							  .since = send->begin,
-							  .until = receive->begin,
-							  .why = MPI_LATE_RECEIVER});
+		message_tell_wait(m->sink, &(struct message_wait){.who = send->lane,
+								  .by = receive->lane,
+								  .since = send->begin,
+								  .until = receive->begin,
+								  .why = MESSAGE_LATE_RECEIVER});
 }
 
 /* A receive that has its send, and the program has it. */
@@ -214,16 +215,17 @@ static void give_out(struct match *m, uint32_t at)
 	m->counts->messages++;
 	m->counts->differing +=
 		r->bytes != UINT64_MAX && s->bytes != UINT64_MAX && r->bytes != s->bytes;
-	m->sink->message(m->sink->arg, &(struct mpi_message){.from = s->lane,
-							     .to = r->lane,
-							     .from_rank = q->from,
-							     .to_rank = q->to,
-							     .tag = s->tag,
-							     .comm = q->comm,
-							     .bytes = s->bytes,
-							     .sent = s->begin,
-							     .posted = r->begin,
-							     .received = r->end});
+	m->sink->message(m->sink->arg, &(struct message){.kind = MESSAGE_MPI,
+							 .from = s->lane,
+							 .to = r->lane,
+							 .from_rank = q->from,
+							 .to_rank = q->to,
+							 .tag = s->tag,
+							 .comm = q->comm,
+							 .bytes = s->bytes,
+							 .sent = s->begin,
+							 .posted = r->begin,
+							 .received = r->end});
 	tell_late_receiver(m, s, r);
 	if (r->wait != NOBODY)
 		settle_wait(m, r->wait, s);
@@ -750,7 +752,7 @@ static void find_arrivals(struct match *m, const struct mpi_calls *calls)
 	trace_cursor_close(c);
 }
 
-void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_counts *counts,
+void mpi_read(const struct trace *t, const struct message_sink *sink, struct mpi_counts *counts,
 	      int32_t *ranks)
 {
 	struct mpi_counts unwanted = {0};
@@ -764,7 +766,7 @@ void mpi_read(const struct trace *t, const struct mpi_sink *sink, struct mpi_cou
 		counts = &unwanted;
 	*counts = (struct mpi_counts){0};
 	for (size_t i = 0; ranks && i < t->nprocs; i++)
-		ranks[i] = MPI_NO_RANK;
+		ranks[i] = MESSAGE_NO_RANK;
 	if (!calls)
 		return;
 	m.counts = counts;

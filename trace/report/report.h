@@ -72,7 +72,7 @@ int report_messages(const struct trace *t, const struct intervals_options *o, FI
 		    struct err *err);
 
 /* The same of MPI's messages, which the probe pack mpi records; and which rank the others wait for. -ENODATA: there are none. */
-int report_mpi(const struct trace *t, bool json, FILE *out, struct err *err);
+int report_matched(const struct trace *t, bool json, FILE *out, struct err *err);
 
 /* ---- kron diff: two traces by function ---- */
 #define DIFF_KEYS "self|total|calls|avg"

@@ -31,6 +31,7 @@
 #include "base/vec.h"
 #include "trace/analysis/profile.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 
 enum { FEWEST = 5 }; /* calls on each side, below which the test says nothing */
@@ -40,7 +41,9 @@ struct side { /* times in ns */
 	uint64_t calls, total, self;
 	uint64_t n; /* calls that mean and variance are of */
 	long double sum, squares;
-	bool rough; /* some of them span a loss, or it was not watched all the time */
+	bool rough;       /* some of them span a loss, or it was not watched all the time */
+	bool is_sparse;   /* samples share readings of the clock: what the times may be off by */
+	struct slack off; /* in ns */
 };
 
 struct entry {
@@ -142,6 +145,17 @@ static int compare_modules(const char *a, const char *b)
 
 /* ---- gathering ---- */
 
+static struct slack in_ns(const struct trace *t, const struct slack *s)
+{
+	const long double ns = 1e9l / (long double)t->tsc_hz;
+
+	return (struct slack){.total = trace_ns(t, s->total),
+			      .self = trace_ns(t, s->self),
+			      .sum = trace_ns(t, s->sum),
+			      .squares = s->squares * ns * ns,
+			      .has_no_end = s->has_no_end};
+}
+
 static void take_side(struct diff *d, int which)
 {
 	const struct trace *t = d->trace[which];
@@ -165,6 +179,8 @@ static void take_side(struct diff *d, int which)
 			.rough = r->s.rough || trace_has_slept(t, r->function),
 			.sum = (long double)r->s.sum * ns,
 			.squares = (long double)r->s.squares * ns * ns,
+			.is_sparse = r->s.slack,
+			.off = r->s.slack ? in_ns(t, r->s.slack) : (struct slack){0},
 		};
 	}
 	profile_free(&p);
@@ -187,6 +203,12 @@ static void add_side(struct side *to, const struct side *s)
 	to->sum += s->sum;
 	to->squares += s->squares;
 	to->rough |= s->rough;
+	to->is_sparse |= s->is_sparse;
+	to->off.total += s->off.total;
+	to->off.self += s->off.self;
+	to->off.sum += s->off.sum;
+	to->off.squares += s->off.squares;
+	to->off.has_no_end |= s->off.has_no_end;
 }
 
 static void merge(struct diff *d)
@@ -318,6 +340,19 @@ static uint64_t value(const struct side *s, int key)
 	}
 }
 
+static struct trace_bounds average_in(const struct side *s)
+{
+	return slack_around_average(s->is_sparse ? &s->off : NULL, value(s, DIFF_AVG),
+				    s->rough ? s->off.total : s->off.sum, s->n);
+}
+
+static struct trace_bounds value_in(const struct side *s, int key)
+{
+	if (key == DIFF_AVG)
+		return average_in(s);
+	return slack_around(&s->off, value(s, key), key == DIFF_TOTAL ? s->off.total : s->off.self);
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a < b ? b - a : a - b;
@@ -382,6 +417,30 @@ static void put_p(const struct diff *d, const struct entry *e, FILE *out)
 		fprintf(out, "%6.3f%s  ", e->p, mark);
 }
 
+static void put_average(const struct side *s, FILE *out)
+{
+	const struct trace_bounds in = average_in(s);
+
+	text_put_bounded(out, value(s, DIFF_AVG), in.lo, in.hi);
+	fputs("  ", out);
+}
+
+/* By how much the value may be off that rows are sorted by. */
+static void put_off(const struct diff *d, const char *what, const struct side *s, FILE *out)
+{
+	const int key = d->o->sort;
+	const struct trace_bounds in = value_in(s, key);
+	char buf[STR_NUMBER];
+
+	if (!s->is_sparse || key == DIFF_CALLS || in.lo == in.hi)
+		return;
+	if (s->off.has_no_end)
+		fprintf(out, "%s >%s", what, str_duration(buf, sizeof(buf), in.lo));
+	else
+		fprintf(out, "%s +-%s", what,
+			str_duration(buf, sizeof(buf), in.hi - value(s, key)));
+}
+
 static void put_entry(const struct diff *d, const struct entry *e, FILE *out)
 {
 	const struct side *a = &e->side[0], *b = &e->side[1];
@@ -392,15 +451,16 @@ static void put_entry(const struct diff *d, const struct entry *e, FILE *out)
 	put_difference(d, value(a, d->o->sort), value(b, d->o->sort), out);
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), a->calls));
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), b->calls));
-	text_put_duration(out, value(a, DIFF_AVG));
-	fputs("  ", out);
-	text_put_duration(out, value(b, DIFF_AVG));
-	fputs("  ", out);
+	put_average(a, out);
+	put_average(b, out);
 	put_p(d, e, out);
 	text_put(out, e->name);
 	fputs(" [", out);
 	text_put(out, e->module);
-	fputs("]\n", out);
+	fputs("]", out);
+	put_off(d, "  before", a, out);
+	put_off(d, "  after", b, out);
+	fputc('\n', out);
 }
 
 /* What all functions took by themselves is what the programs took in functions that have probes. */
@@ -416,6 +476,10 @@ static void put_total(struct diff *d, FILE *out)
 		str_duration(a, sizeof(a), all[0].self), str_duration(b, sizeof(b), all[1].self));
 	if (all[0].self)
 		fprintf(out, " (ratio %.2f)", (double)all[1].self / (double)all[0].self);
+	if (is_sparse(d) && !all[0].off.has_no_end && !all[1].off.has_no_end)
+		fprintf(out, ", +-%s before, +-%s after",
+			str_duration(a, sizeof(a), all[0].off.self),
+			str_duration(b, sizeof(b), all[1].off.self));
 	fprintf(out, "; calls %s before, %s after", str_thousands(a, sizeof(a), all[0].calls),
 		str_thousands(b, sizeof(b), all[1].calls));
 }
@@ -440,6 +504,7 @@ static void put_foot(struct diff *d, FILE *out)
 		fprintf(out, "samples lost: %s before, %s after: calls and times are too low\n",
 			str_thousands(a, sizeof(a), d->lost[0]),
 			str_thousands(b, sizeof(b), d->lost[1]));
+	report_slack_foot(d->trace[trace_clock_every(d->trace[1]) > 1], out);
 }
 
 static void print_text(struct diff *d, FILE *out)
@@ -476,6 +541,19 @@ static void json_real(struct json *j, const char *key, double v)
 	json_f64(j, v);
 }
 
+static void json_slack(struct json *j, const struct side *s)
+{
+	const double deviates = s->n > 1 ? sqrt(variance(s)) : NAN;
+	/* with n - 1 in place of n, as the variance has it */
+	const double off = s->n > 1 ? sqrt((double)(s->off.squares / (s->n - 1))) : NAN;
+
+	report_slack_json_ns(j, "total_low_ns", "total_high_ns", value_in(s, DIFF_TOTAL));
+	report_slack_json_ns(j, "self_low_ns", "self_high_ns", value_in(s, DIFF_SELF));
+	report_slack_json_ns(j, "avg_low_ns", "avg_high_ns", average_in(s));
+	json_real(j, "stddev_low_ns", deviates < off ? 0 : deviates - off);
+	json_real(j, "stddev_high_ns", s->off.has_no_end ? NAN : deviates + off);
+}
+
 static void json_side(struct json *j, const char *key, const struct side *s)
 {
 	json_key(j, key);
@@ -485,6 +563,8 @@ static void json_side(struct json *j, const char *key, const struct side *s)
 	json_ku64(j, "self_ns", s->self);
 	json_real(j, "avg_ns", mean(s));
 	json_real(j, "stddev_ns", s->n > 1 ? sqrt(variance(s)) : NAN);
+	if (s->is_sparse)
+		json_slack(j, s);
 	json_close(j, '}');
 }
 

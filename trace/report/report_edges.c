@@ -130,7 +130,7 @@ static void add_slack(struct edges *x, const struct pair_call *c)
 
 		slack_add(s, c);
 		if (c->spans_loss) /* minimum and maximum are of all calls here */
-			slack_add_length(s, c);
+			slack_add_length(s, slack_between(c->entry, c->exit));
 	}
 	if (c->payer != PAIR_NO_NODE && c->payer & IS_EDGE)
 		slack_add_callee(slack_at(&x->v.v[c->payer & ~IS_EDGE].slack), c);
@@ -267,14 +267,14 @@ static void put_edge(const struct edges *x, const struct edge *e, uint64_t whole
 	put_end(x, end, out);
 	if (e->caller == e->callee)
 		fputs("  (itself)", out);
-	report_slack_put(x->t, e->slack, out);
+	report_slack_put(x->t, e->slack, e->total, e->self, out);
 	fputc('\n', out);
 }
 
 /* All calls of a function. */
 struct sums {
 	uint64_t calls, total, self;
-	uint64_t self_off; /* self may be off by this */
+	struct slack off; /* of self */
 };
 
 static struct sums sum_callers(const struct edges *x, uint32_t function)
@@ -288,7 +288,10 @@ static struct sums sum_callers(const struct edges *x, uint32_t function)
 
 		s.calls += e->calls;
 		s.self += e->self;
-		s.self_off += e->slack ? e->slack->self : 0;
+		if (e->slack) {
+			s.off.self += e->slack->self;
+			s.off.has_no_end |= e->slack->has_no_end;
+		}
 		s.total += e->outer;
 	}
 	return s;
@@ -297,7 +300,6 @@ static struct sums sum_callers(const struct edges *x, uint32_t function)
 static void print_table(const struct edges *x, uint32_t function, bool callers, FILE *out)
 {
 	struct sums s = sum_callers(x, function);
-	char off[STR_NUMBER];
 	size_t n;
 	const struct end *v = ends_of(x, callers ? x->callees : x->callers, function, &n);
 
@@ -313,9 +315,8 @@ static void print_table(const struct edges *x, uint32_t function, bool callers, 
 	if (!callers) {
 		put_left(x, s.self, s.total, out);
 		fprintf(out, "%12s  %10s  %10s  (its own time)", "", "", "");
-		if (s.self_off)
-			fprintf(out, "  +-%s",
-				str_duration(off, sizeof(off), trace_ns(x->t, s.self_off)));
+		if (s.off.self || s.off.has_no_end)
+			report_slack_put_off(x->t, &s.off, " ", s.self, s.off.self, out);
 		fputc('\n', out);
 	}
 	fputc('\n', out);

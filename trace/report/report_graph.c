@@ -108,7 +108,7 @@ static void put_line(struct graph *g, uint32_t node, uint32_t depth)
 	fputs(" [", g->out);
 	text_put(g->out, text_base(text_module(g->t, n->function)));
 	fputc(']', g->out);
-	report_slack_put(g->t, n->slack, g->out);
+	report_slack_put(g->t, n->slack, n->total, n->self, g->out);
 	fputc('\n', g->out);
 }
 

@@ -27,6 +27,7 @@
 #include "trace/analysis/profile.h"
 #include "trace/text.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 
 struct interval_row { /* times in ticks */
 	uint32_t def, part;
@@ -39,6 +40,7 @@ struct interval_row { /* times in ticks */
 	bool across_threads; /* some do not */
 	profile_square squares;
 	struct loghist lengths;
+	struct slack *slack; /* NULL: each sample has read the clock */
 };
 
 struct lane_now {
@@ -65,6 +67,8 @@ struct by_intervals {
 	VEC(struct interval_row) rows; /* by index of key */
 	uint64_t lost;                 /* by the records among the samples */
 	double probe_ticks, probe_error;
+	bool is_sparse;
+	bool guessed_order; /* samples of different threads were matched, by estimates */
 };
 
 /* ---- gathering ---- */
@@ -160,6 +164,10 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	if (time > row->max)
 		row->max = time;
 	loghist_add(&row->lengths, time);
+	if (!r->is_sparse)
+		return;
+	r->guessed_order |= r->info.defs.v[def].class == 4 && interval_is_between(i);
+	slack_add_interval(slack_at(&row->slack), i);
 }
 
 /* Rows that did not occur are shown, too. */
@@ -247,6 +255,13 @@ static uint64_t percentile(const struct interval_row *w, unsigned percent)
 	return v > w->max ? w->max : v < minimum(w) ? minimum(w) : v;
 }
 
+/* ns */
+static struct trace_bounds average_in(const struct by_intervals *r, const struct interval_row *w)
+{
+	return slack_around_average(w->slack, average_ns(r, w),
+				    w->slack ? trace_ns(r->t, w->slack->sum) : 0, w->count);
+}
+
 static double deviation(const struct interval_row *w)
 {
 	long double mean = w->count ? (long double)w->sum / w->count : 0;
@@ -287,6 +302,31 @@ static void put_time(const struct by_intervals *r, uint64_t ticks, FILE *out)
 	put_ns(trace_ns(r->t, ticks), out);
 }
 
+static void put_average(const struct by_intervals *r, const struct interval_row *w, FILE *out)
+{
+	const struct trace_bounds in = average_in(r, w);
+
+	text_put_bounded(out, average_ns(r, w), in.lo, in.hi);
+	fputs("  ", out);
+}
+
+static void put_percentile(const struct by_intervals *r, const struct interval_row *w,
+			   unsigned percent, FILE *out)
+{
+	const uint64_t ticks = percentile(w, percent);
+
+	report_slack_put_length(r->t, ticks,
+				w->slack ? slack_percentile(w->slack, percent)
+					 : (struct trace_bounds){ticks, ticks},
+				out);
+	fputs("  ", out);
+}
+
+static uint64_t virtual_error(const struct by_intervals *r, const struct interval_row *w)
+{
+	return number_u64((double)w->probes * r->probe_error) + (w->slack ? w->slack->sum : 0);
+}
+
 static void print_virtual(const struct by_intervals *r, const struct interval_row *w, FILE *out)
 {
 	uint64_t sum = virtual_sum(r, w);
@@ -298,8 +338,7 @@ static void print_virtual(const struct by_intervals *r, const struct interval_ro
 	put_time(r, sum, out);
 	put_ns(trace_ns(r->t, sum) / w->count, out);
 	fprintf(out, "  virtual; total +-%s\n",
-		str_duration(error, sizeof(error),
-			     trace_ns(r->t, number_u64((double)w->probes * r->probe_error))));
+		str_duration(error, sizeof(error), trace_ns(r->t, virtual_error(r, w))));
 }
 
 static void print_row(const struct by_intervals *r, const struct interval_row *w, FILE *out)
@@ -308,12 +347,14 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 
 	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), w->count));
 	put_time(r, w->sum, out);
-	put_ns(average_ns(r, w), out);
-	put_time(r, minimum(w), out);
-	put_time(r, percentile(w, 50), out);
-	put_time(r, percentile(w, 90), out);
-	put_time(r, percentile(w, 99), out);
-	put_time(r, w->max, out);
+	put_average(r, w, out);
+	report_slack_put_shortest(r->t, w->slack, minimum(w), out);
+	fputs("  ", out);
+	put_percentile(r, w, 50, out);
+	put_percentile(r, w, 90, out);
+	put_percentile(r, w, 99, out);
+	report_slack_put_longest(r->t, w->slack, w->max, out);
+	fputs("  ", out);
 	text_put(out, r->info.defs.v[w->def].name[w->part]);
 	put_group(r, w->group, out);
 	if (w->spans_loss)
@@ -325,11 +366,14 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 			" end before they begin, by %s at most: the clocks of the nodes disagree)",
 			w->negative,
 			str_duration(most, sizeof(most), trace_ns(r->t, w->most_negative)));
+	report_slack_put_sum(r->t, w->slack, w->sum, out);
 	fputc('\n', out);
 	if (r->o->virtual)
 		print_virtual(r, w, out);
-	if (r->o->histogram)
+	if (r->o->histogram) {
 		loghist_print(&w->lengths, r->t, out);
+		report_slack_put_elsewhere(w->slack, &w->lengths, out);
+	}
 }
 
 static void print_left(const struct by_intervals *r, FILE *out)
@@ -360,6 +404,9 @@ static void print_text(struct by_intervals *r, FILE *out)
 	fprintf(out, "%s samples lost; percentiles are within %.1f%%\n",
 		str_thousands(lost, sizeof(lost), r->t->lost > r->lost ? r->t->lost : r->lost),
 		LOGHIST_ERROR_PERCENT);
+	report_slack_foot(r->t, out);
+	if (r->guessed_order)
+		fputs(REPORT_SLACK_ORDER, out);
 }
 
 static void json_time(struct json *j, const struct by_intervals *r, const char *key, uint64_t ticks)
@@ -380,6 +427,31 @@ static void json_group(struct json *j, const struct by_intervals *r, const struc
 		json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
 		json_ku64(j, "process_uid", w->group);
 	}
+}
+
+static void json_slack(struct json *j, const struct by_intervals *r, const struct interval_row *w)
+{
+	const double ns = 1e9 / r->t->tsc_hz, deviates = deviation(w);
+	const struct slack *s = w->slack;
+	double off;
+
+	if (!s)
+		return;
+	off = sqrt((double)(s->squares / w->count));
+	report_slack_json(j, r->t, "total_low_ns", "total_high_ns",
+			  slack_around(s, w->sum, s->sum));
+	report_slack_json_ns(j, "avg_low_ns", "avg_high_ns", average_in(r, w));
+	report_slack_json_extremes(j, r->t, s);
+	report_slack_json(j, r->t, "p50_low_ns", "p50_high_ns", slack_percentile(s, 50));
+	report_slack_json(j, r->t, "p90_low_ns", "p90_high_ns", slack_percentile(s, 90));
+	report_slack_json(j, r->t, "p99_low_ns", "p99_high_ns", slack_percentile(s, 99));
+	json_key(j, "stddev_low_ns");
+	json_f64(j, deviates > off ? (deviates - off) * ns : 0);
+	json_key(j, "stddev_high_ns");
+	json_f64(j, s->has_no_end ? NAN : (deviates + off) * ns);
+	if (r->o->virtual && !w->across_threads)
+		report_slack_json(j, r->t, "total_virtual_low_ns", "total_virtual_high_ns",
+				  slack_around(s, virtual_sum(r, w), virtual_error(r, w)));
 }
 
 static void json_row(struct json *j, const struct by_intervals *r, const struct interval_row *w)
@@ -403,6 +475,7 @@ static void json_row(struct json *j, const struct by_intervals *r, const struct 
 	json_f64(j, deviation(w) * 1e9 / r->t->tsc_hz);
 	if (r->o->virtual && !w->across_threads)
 		json_time(j, r, "total_virtual_ns", virtual_sum(r, w));
+	json_slack(j, r, w);
 	json_ku64(j, "spans_loss", w->spans_loss);
 	json_ku64(j, "negative", w->negative);
 	json_time(j, r, "most_negative_ns", w->most_negative);
@@ -411,6 +484,7 @@ static void json_row(struct json *j, const struct by_intervals *r, const struct 
 	if (r->o->histogram) {
 		json_key(j, "histogram");
 		loghist_json(&w->lengths, r->t, j);
+		report_slack_json_elsewhere(j, w->slack);
 	}
 	json_close(j, '}');
 }
@@ -430,7 +504,7 @@ static void print_json(struct by_intervals *r, FILE *out)
 int report_intervals(const struct trace *t, const struct intervals_options *o, FILE *out,
 		     struct err *err)
 {
-	struct by_intervals r = {.t = t, .o = o};
+	struct by_intervals r = {.t = t, .o = o, .is_sparse = trace_clock_every(t) > 1};
 	int ret = o->virtual ? profile_check_virtual(t, err) : 0;
 
 	if (!ret)
@@ -443,8 +517,10 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 		(o->json ? print_json : print_text)(&r, out);
 		intervals_free(r.m);
 	}
-	vec_for(&r.rows, w)
+	vec_for(&r.rows, w) {
 		loghist_free(&w->lengths);
+		slack_free(w->slack);
+	}
 	vec_free(&r.rows);
 	index_free(&r.keys);
 	xfree(r.lanes);

@@ -9,6 +9,7 @@
 #include "trace/analysis/interval_names.h"
 #include "trace/messages/mpi.h"
 #include "trace/report/report.h"
+#include "trace/report/report_slack.h"
 #include "trace/text.h"
 
 /* ---- the matrix ---- */
@@ -38,6 +39,12 @@ void message_row_add(struct message_row *p, int64_t signed_ticks)
 	p->negative += signed_ticks < 0;
 }
 
+void message_row_add_between(struct message_row *p, const struct interval *i)
+{
+	message_row_add(p, i->ticks);
+	slack_add_interval(slack_at(&p->slack), i);
+}
+
 static int most_first(const void *a, const void *b)
 {
 	const struct message_row *x = a, *y = b;
@@ -59,6 +66,8 @@ void message_matrix_sort(struct message_matrix *m)
 
 void message_matrix_free(struct message_matrix *m)
 {
+	vec_for(&m->v, p)
+		slack_free(p->slack);
 	vec_free(&m->v);
 	index_free(&m->keys[0]);
 	index_free(&m->keys[1]);
@@ -75,7 +84,7 @@ int32_t message_rank(const struct message_matrix *m, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(m->t, uid);
 
-	return m->ranks && p ? m->ranks[p - m->t->procs] : MPI_NO_RANK;
+	return m->ranks && p ? m->ranks[p - m->t->procs] : MESSAGE_NO_RANK;
 }
 
 void message_put_process(const struct message_matrix *m, uint32_t uid, FILE *out)
@@ -84,28 +93,50 @@ void message_put_process(const struct message_matrix *m, uint32_t uid, FILE *out
 	const int32_t rank = message_rank(m, uid);
 	char pid[TRACE_PID_TEXT];
 
-	if (rank != MPI_NO_RANK)
+	if (rank != MESSAGE_NO_RANK)
 		fprintf(out, "rank %d, ", rank);
 	text_put(out, p ? trace_pid_text(m->t, p, pid, sizeof(pid)) : "?");
 	fputc(' ', out);
 	text_put(out, exe_of(p));
 }
 
+static uint64_t average_ns(const struct message_matrix *m, const struct message_row *p)
+{
+	return p->timed ? trace_ns(m->t, p->sum) / p->timed : 0;
+}
+
+static struct trace_bounds average_in(const struct message_matrix *m, const struct message_row *p)
+{
+	return slack_around_average(p->slack, average_ns(m, p),
+				    p->slack ? trace_ns(m->t, p->slack->sum) : 0, p->timed);
+}
+
+static void put_times(const struct message_matrix *m, const struct message_row *p, FILE *out)
+{
+	const struct trace_bounds average = average_in(m, p);
+
+	if (!p->timed) {
+		fprintf(out, "%10s  %10s  %10s  %10s  ", "?", "?", "?", "?");
+		return;
+	}
+	text_put_duration(out, trace_ns(m->t, p->sum));
+	fputs("  ", out);
+	text_put_bounded(out, average_ns(m, p), average.lo, average.hi);
+	fputs("  ", out);
+	report_slack_put_shortest(m->t, p->slack, p->min, out);
+	fputs("  ", out);
+	report_slack_put_longest(m->t, p->slack, p->max, out);
+	fputs("  ", out);
+}
+
 static void print_row(const struct message_matrix *m, const struct message_row *p, FILE *out)
 {
 	char count[STR_NUMBER], bytes[STR_NUMBER];
-	const uint64_t times[] = {p->sum, p->timed ? p->sum / p->timed : 0, p->min, p->max};
 
 	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), p->count));
 	if (m->ranks)
 		fprintf(out, "%15s  ", str_thousands(bytes, sizeof(bytes), p->bytes));
-	for (int i = 0; i < 4; i++) {
-		if (p->timed)
-			text_put_duration(out, trace_ns(m->t, times[i]));
-		else
-			fprintf(out, "%10s", "?");
-		fputs("  ", out);
-	}
+	put_times(m, p, out);
 	text_put(out, m->name(m, p->def));
 	fputs(", ", out);
 	message_put_process(m, p->from, out);
@@ -115,6 +146,7 @@ static void print_row(const struct message_matrix *m, const struct message_row *
 		fprintf(out, "  (%" PRIu64 " end before they begin)", p->negative);
 	if (p->timed < p->count && p->timed)
 		fprintf(out, "  (times of %" PRIu64 ")", p->timed);
+	report_slack_put_sum(m->t, p->slack, p->sum, out);
 	fputc('\n', out);
 }
 
@@ -135,7 +167,7 @@ void message_json_process(const struct message_matrix *m, struct json *j, uint32
 	const int32_t rank = message_rank(m, uid);
 	char pid[TRACE_PID_TEXT];
 
-	if (rank != MPI_NO_RANK)
+	if (rank != MESSAGE_NO_RANK)
 		json_ku64(j, "rank", (uint64_t)rank);
 	json_kstr(j, "process", p ? trace_pid_text(m->t, p, pid, sizeof(pid)) : NULL);
 	json_ku64(j, "process_uid", uid);
@@ -161,6 +193,14 @@ static void json_time(struct json *j, const char *key, const struct message_row 
 	}
 }
 
+static void json_slack(const struct message_matrix *m, struct json *j, const struct message_row *p)
+{
+	report_slack_json(j, m->t, "total_low_ns", "total_high_ns",
+			  slack_around(p->slack, p->sum, p->slack->sum));
+	report_slack_json_ns(j, "avg_low_ns", "avg_high_ns", average_in(m, p));
+	report_slack_json_extremes(j, m->t, p->slack);
+}
+
 void message_matrix_json(const struct message_matrix *m, struct json *j)
 {
 	json_open(j, '[');
@@ -176,9 +216,11 @@ void message_matrix_json(const struct message_matrix *m, struct json *j)
 		if (m->ranks)
 			json_ku64(j, "bytes", p->bytes);
 		json_time(j, "total_ns", p, trace_ns(m->t, p->sum));
-		json_time(j, "avg_ns", p, p->timed ? trace_ns(m->t, p->sum) / p->timed : 0);
+		json_time(j, "avg_ns", p, average_ns(m, p));
 		json_time(j, "min_ns", p, trace_ns(m->t, p->min));
 		json_time(j, "max_ns", p, trace_ns(m->t, p->max));
+		if (p->slack)
+			json_slack(m, j, p);
 		json_ku64(j, "negative", p->negative);
 		json_close(j, '}');
 	}
@@ -192,10 +234,17 @@ static void on_interval(void *arg, size_t def, int row, const struct interval *i
 	struct message_matrix *m = arg;
 	const struct interval_info *info = m->arg;
 
+	struct message_row *to;
+
 	(void)row;
-	if (info->defs.v[def].class == 4)
-		message_row_add(message_row_of(m, (uint32_t)def, i->source, i->end_source),
-				i->ticks);
+	if (info->defs.v[def].class != 4)
+		return;
+	to = message_row_of(m, (uint32_t)def, i->source, i->end_source);
+	if (m->is_sparse)
+		message_row_add_between(to, i);
+	else
+		message_row_add(to, i->ticks);
+	m->guessed_order |= m->is_sparse && interval_is_between(i);
 }
 
 static const char *name_of(const struct message_matrix *m, uint32_t def)
@@ -205,11 +254,19 @@ static const char *name_of(const struct message_matrix *m, uint32_t def)
 	return info->defs.v[def].name[0];
 }
 
+static void print_foot(const struct message_matrix *m, FILE *out)
+{
+	fputc('\n', out);
+	report_slack_foot(m->t, out);
+	fputs(REPORT_SLACK_ORDER, out);
+}
+
 int report_messages(const struct trace *t, const struct intervals_options *o, FILE *out,
 		    struct err *err)
 {
 	struct interval_info info = {0};
-	struct message_matrix m = {.t = t, .name = name_of, .arg = &info};
+	struct message_matrix m = {
+		.t = t, .name = name_of, .arg = &info, .is_sparse = trace_clock_every(t) > 1};
 	int ret = interval_info_open(&info, t, o->file, err);
 
 	if (!ret)
@@ -223,6 +280,8 @@ int report_messages(const struct trace *t, const struct intervals_options *o, FI
 			message_matrix_json(&m, &j);
 		else
 			message_matrix_print(&m, out);
+		if (!o->json && m.guessed_order)
+			print_foot(&m, out);
 	}
 	interval_info_free(&info);
 	message_matrix_free(&m);

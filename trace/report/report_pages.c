@@ -99,8 +99,7 @@ static const struct trace_mapping *first_mapping(const struct report *rep, const
 	return nearest ? nearest : lowest;
 }
 
-/* Where the module that holds the page begins in memory; NULL: none does, or it cannot be told which. */
-static const char *module_of(const struct report *rep, const struct range *r, uint64_t *base)
+const char *report_pages_module(const struct report *rep, const struct range *r, uint64_t *base)
 {
 	const char *name =
 		r->mapping && r->mapping->name[0] == '/' ? r->mapping->name : module_before(rep, r);
@@ -117,7 +116,7 @@ static size_t symbols_of(const struct report *rep, const struct range *r, const 
 			 size_t max)
 {
 	uint64_t base;
-	const char *module = rep->o->symbols.find ? module_of(rep, r, &base) : NULL;
+	const char *module = rep->o->symbols.find ? report_pages_module(rep, r, &base) : NULL;
 
 	return module ? rep->o->symbols.find(rep->o->symbols.ctx, module, r->start - base,
 					     r->end - base, names, max)
@@ -170,6 +169,7 @@ static void take_pages(struct report *rep)
 		struct range r = page_at(rep, i);
 		struct range *last = rep->ranges.n ? &rep->ranges.v[rep->ranges.n - 1] : NULL;
 
+		r.at = rep->pages.n;
 		rep->many |= last && last->pid != r.pid;
 		*vec_push(&rep->pages) = r;
 		add(&rep->sum, &r);
@@ -259,6 +259,15 @@ void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes)
 		str_thousands(w, sizeof(w), writes));
 }
 
+void report_pages_share(const struct report *rep, FILE *f, uint64_t reads, uint64_t writes)
+{
+	const uint64_t all = rep->sum.reads + rep->sum.writes;
+
+	report_pages_reads_writes(f, reads, writes);
+	report_pages_ratio(f, reads, writes);
+	fprintf(f, " %6.2f%%", all ? 100.0 * (double)(reads + writes) / (double)all : 0.0);
+}
+
 /* Which variables lie there. */
 static void put_symbols(const struct report *rep, FILE *f, const struct range *r)
 {
@@ -275,12 +284,9 @@ static void put_symbols(const struct report *rep, FILE *f, const struct range *r
 
 static void put_range(const struct report *rep, FILE *f, const struct range *r, enum table table)
 {
-	uint64_t all = rep->sum.reads + rep->sum.writes;
 	const char *module = table == TABLE_MAPPINGS ? NULL : module_before(rep, r);
 
-	report_pages_reads_writes(f, r->reads, r->writes);
-	report_pages_ratio(f, r->reads, r->writes);
-	fprintf(f, " %6.2f%%", all ? 100.0 * (double)(r->reads + r->writes) / (double)all : 0.0);
+	report_pages_share(rep, f, r->reads, r->writes);
 	if (rep->o->width && table == TABLE_PAGES)
 		fprintf(f, " %7" PRIu64 " %10" PRIu64, counter_of(rep, r->reads + r->writes),
 			mirror_of(rep, r->reads + r->writes));
@@ -349,6 +355,8 @@ static void put_table(const struct report *rep, FILE *f, const struct range *v, 
 			put_threads(rep, f, &v[i]);
 		if (rep->o->functions)
 			report_pages_row_functions(rep, f, &v[i], table == TABLE_MAPPINGS);
+		if (rep->sites && table == TABLE_PAGES)
+			report_pages_row_sites(rep, f, &v[i]);
 	}
 	if (shown < n)
 		fprintf(f, "and %zu more (-n)\n", n - shown);
@@ -380,6 +388,8 @@ static void put_text(const struct report *rep, FILE *f)
 		      f);
 	if (rep->o->functions)
 		report_pages_functions(rep, f);
+	if (rep->sites)
+		report_pages_sites(rep, f);
 	if (rep->o->sharing) {
 		fprintf(f, "\n%s that several threads write\n", is_lines ? "Lines" : "Pages");
 	} else {
@@ -467,6 +477,8 @@ static void put_json_row(const struct report *rep, struct json *j, const struct 
 		put_json_threads(rep, j, r);
 	if (rep->o->functions)
 		report_pages_json_functions(rep, j, r);
+	if (rep->sites)
+		report_pages_json_sites(rep, j, r);
 	json_close(j, '}');
 }
 
@@ -475,7 +487,7 @@ static void put_json_page(const struct report *rep, struct json *j, const struct
 {
 	struct node_use use;
 
-	if (rep->p->nodes <= 1 || rep->o->sharing || rep->o->functions) {
+	if (rep->p->nodes <= 1 || rep->o->sharing || rep->o->functions || rep->sites) {
 		put_json_row(rep, j, r, rep->p->nodes <= 1 ? 0 : TRACE_NODE_UNKNOWN, r->reads,
 			     r->writes);
 		return;
@@ -516,6 +528,8 @@ void report_pages(const struct trace *t, const struct trace_pages *p, const stru
 
 	take_pages(&rep);
 	take_mappings(&rep);
+	if (o->sites)
+		rep.sites = report_pages_sites_read(&rep);
 	if (o->sharing)
 		keep_shared(&rep);
 	sort_hottest(rep.pages.v, rep.pages.n);
@@ -525,6 +539,7 @@ void report_pages(const struct trace *t, const struct trace_pages *p, const stru
 		put_json(&rep, f);
 	else
 		put_text(&rep, f);
+	report_pages_sites_free(rep.sites);
 	vec_free(&rep.pages);
 	vec_free(&rep.ranges);
 	vec_free(&rep.mappings);

@@ -25,6 +25,8 @@
 struct report_symbols {
 	size_t (*find)(void *ctx, const char *module, uint64_t from, uint64_t to,
 		       const char *names[], size_t max);
+	/* The function that holds the address, and how far from its first byte that is; NULL: not known. */
+	const char *(*function)(void *ctx, const char *module, uint64_t at, uint64_t *offset);
 	void *ctx;
 };
 
@@ -34,10 +36,20 @@ struct pages_options {
 	bool steps;     /* working set over time */
 	bool migrate;   /* what was moved */
 	bool functions; /* and which of them touch it */
+	bool sites;     /* who has allocated what lies there */
 	unsigned width; /* bits of a counter of refcnt(5)'s; 0: none are shown */
 	uint64_t limit; /* pages, and ranges; 0: all in JSON, 20 in text */
 	struct report_symbols symbols;
 };
+
+/*
+ * Events of a function that allocates for its caller: this and its name, or this and its name in hexadecimal; and _site,
+ * with what lies at the top of the stack, or _end.
+ */
+#define REPORT_SITES_FOR "for_"
+#define REPORT_SITES_FOR_HEX "hex_"
+/* Does the trace have the events of the pack blocks? */
+bool report_pages_has_sites(const struct trace *t);
 
 void report_pages(const struct trace *t, const struct trace_pages *p, const struct pages_options *o,
 		  FILE *f);

@@ -30,14 +30,6 @@ struct sums { /* as VEC() has it */
 
 /* ---- names ---- */
 
-static const struct trace_function *function_of(const struct report *rep, uint32_t number)
-{
-	size_t i = partition_point(i, rep->t->nfunctions, rep->t->functions[i].n < number);
-
-	return i < rep->t->nfunctions && rep->t->functions[i].n == number ? &rep->t->functions[i]
-									  : NULL;
-}
-
 static const char *module_of(const struct report *rep, const struct trace_function *f)
 {
 	return f && f->module < rep->t->nmodules ? rep->t->modules[f->module].path : NULL;
@@ -45,7 +37,7 @@ static const char *module_of(const struct report *rep, const struct trace_functi
 
 static void put_name(const struct report *rep, FILE *f, uint32_t number)
 {
-	const struct trace_function *function = function_of(rep, number);
+	const struct trace_function *function = trace_part_function(rep->t, 0, number);
 	const char *module = module_of(rep, function);
 
 	if (!function) {
@@ -174,7 +166,6 @@ void report_pages_row_functions(const struct report *rep, FILE *f, const struct 
 
 void report_pages_functions(const struct report *rep, FILE *f)
 {
-	const uint64_t all = rep->sum.reads + rep->sum.writes;
 	const uint64_t limit = rep->o->limit ? rep->o->limit : LIMIT;
 	struct sums s = {0};
 
@@ -186,11 +177,8 @@ void report_pages_functions(const struct report *rep, FILE *f)
 	for (size_t i = 0; i < s.n && i < limit; i++) {
 		const struct sum *one = &s.v[i];
 
-		report_pages_reads_writes(f, one->reads, one->writes);
-		report_pages_ratio(f, one->reads, one->writes);
-		fprintf(f, " %6.2f%% %7" PRIu64 "  ",
-			all ? 100.0 * (double)(one->reads + one->writes) / (double)all : 0.0,
-			one->pages);
+		report_pages_share(rep, f, one->reads, one->writes);
+		fprintf(f, " %7" PRIu64 "  ", one->pages);
 		put_name(rep, f, one->function);
 		fputc('\n', f);
 	}
@@ -221,7 +209,7 @@ void report_pages_json_functions(const struct report *rep, struct json *j, const
 	json_key(j, "by_function");
 	json_open(j, '[');
 	for (size_t i = 0; i < s.n; i++) {
-		const struct trace_function *f = function_of(rep, s.v[i].function);
+		const struct trace_function *f = trace_part_function(rep->t, 0, s.v[i].function);
 
 		put_json(j, f ? f->name : NULL, module_of(rep, f), &s.v[i]);
 	}

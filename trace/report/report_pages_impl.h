@@ -5,6 +5,7 @@
  *   report_pages.c        sums, names, tables, JSON of pages
  *   report_pages_steps.c  what was touched between two looks
  *   report_pages_functions.c  which functions touch what
+ *   report_pages_sites.c  who has allocated what lies there
  *   report_pages_nodes.c  who uses what from where, and what follows
  */
 #ifndef REPORT_PAGES_IMPL_H
@@ -22,6 +23,7 @@ struct range {
 	uint64_t start, end;
 	uint64_t pages, reads, writes;
 	size_t first, n; /* of a page: what its threads did, p->v.v[first] ... */
+	size_t at;       /* of a page: the how many-th it is by process and address */
 	unsigned writers;
 	bool mixed; /* other mappings were there, too, at another time */
 };
@@ -33,6 +35,7 @@ struct report {
 	bool many; /* processes */
 	VEC(struct range) pages, ranges, mappings;
 	struct range sum;
+	struct sites *sites; /* NULL: not asked for */
 };
 
 /* "pages", or "lines". */
@@ -40,6 +43,8 @@ const char *report_pages_units(const struct report *rep);
 uint32_t report_pages_pid(const struct report *rep, uint32_t uid);
 void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes);
 void report_pages_ratio(FILE *f, uint64_t reads, uint64_t writes);
+/* Both of these, and how much of all that is. */
+void report_pages_share(const struct report *rep, FILE *f, uint64_t reads, uint64_t writes);
 
 /* A table of all functions; who touched what a row shows, in lines below it; the same of a page. */
 void report_pages_functions(const struct report *rep, FILE *f);
@@ -47,6 +52,17 @@ void report_pages_row_functions(const struct report *rep, FILE *f, const struct 
 				bool is_mapping);
 void report_pages_json_functions(const struct report *rep, struct json *j,
 				 const struct range *page);
+
+/* The file that holds what lies at r->start, and where its first byte is in memory; NULL: none does. */
+const char *report_pages_module(const struct report *rep, const struct range *r, uint64_t *base);
+
+/* While rep->pages are in their order. */
+struct sites *report_pages_sites_read(const struct report *rep);
+void report_pages_sites_free(struct sites *s);
+/* A table of all; of a page, in a line below its row; the same as JSON. */
+void report_pages_sites(const struct report *rep, FILE *f);
+void report_pages_row_sites(const struct report *rep, FILE *f, const struct range *page);
+void report_pages_json_sites(const struct report *rep, struct json *j, const struct range *page);
 
 void report_pages_steps(const struct report *rep, FILE *f);
 void report_pages_steps_json(const struct report *rep, struct json *j);

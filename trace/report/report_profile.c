@@ -157,34 +157,58 @@ static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out
 		put_time(r, v[i], out);
 }
 
-static void put_bounded_percentiles(const struct report *r, const struct profile_row *row,
-				    FILE *out)
+static void put_bounded_percentiles(const struct report *r, const uint64_t *v,
+				    const struct trace_bounds *in, const struct slack *s, FILE *out)
 {
-	if (!row->s.slack || !row->s.slack->has_calls) {
-		put_percentiles(r, row->percentile, out);
+	if (!s || !s->has_calls) {
+		put_percentiles(r, v, out);
 		return;
 	}
 	for (int i = 0; r->o->percentiles && i < PROFILE_NPERCENTILES; i++) {
-		report_slack_put_length(r->t, row->percentile[i], row->percentile_in[i], out);
+		report_slack_put_length(r->t, v[i], in[i], out);
 		fputs(GAP, out);
 	}
 }
 
+static void put_average(const struct trace *t, const struct profile_stat *s, FILE *out)
+{
+	const struct trace_bounds in = profile_average_in(t, s);
+
+	text_put_bounded(out, profile_average_ns(t, s), in.lo, in.hi);
+	fputs(GAP, out);
+}
+
 static void print_virtual(const struct report *r, const struct profile_row *row, FILE *out)
 {
+	const struct slack *x = row->s.more ? row->s.more->virtual_slack : NULL;
 	struct profile_virtual v = profile_virtual_of(&r->p, row);
 	char a[STR_NUMBER], b[STR_NUMBER];
 
 	put_time(r, v.total, out);
 	put_time(r, v.self, out);
 	fprintf(out, "%6s" GAP "%*s%12s" GAP, "", r->o->on_cpu ? 24 : 0, "", "");
-	put_ns(v.average_ns, out);
-	put_time(r, v.minimum, out);
-	put_percentiles(r, row->virtual_percentile, out);
-	put_time(r, v.maximum, out);
-	fprintf(out, "  virtual; total +-%s, self +-%s\n",
-		str_duration(a, sizeof(a), trace_ns(r->t, v.total_error)),
-		str_duration(b, sizeof(b), trace_ns(r->t, v.self_error)));
+	text_put_bounded(out, v.average_ns, v.average_in.lo, v.average_in.hi);
+	fputs(GAP, out);
+	report_slack_put_shortest(r->t, x, v.minimum, out);
+	fputs(GAP, out);
+	put_bounded_percentiles(r, row->virtual_percentile, row->virtual_percentile_in, x, out);
+	report_slack_put_longest(r->t, x, v.maximum, out);
+	if (row->s.slack && row->s.slack->has_no_end)
+		fputs(GAP "  virtual\n", out);
+	else
+		fprintf(out, GAP "  virtual; total +-%s, self +-%s\n",
+			str_duration(a, sizeof(a), trace_ns(r->t, v.total_error)),
+			str_duration(b, sizeof(b), trace_ns(r->t, v.self_error)));
+}
+
+static void put_on_cpu_slack(const struct report *r, const struct profile_row *row, FILE *out)
+{
+	const struct slack *s = r->o->on_cpu && row->s.more ? row->s.more->on_cpu : NULL;
+
+	if (!s || !(s->total || s->self || s->has_no_end))
+		return;
+	report_slack_put_off(r->t, s, ", total CPU", profile_on_cpu_total(row), s->total, out);
+	report_slack_put_off(r->t, s, ", self CPU", profile_on_cpu_self(row), s->self, out);
 }
 
 static void print_row(const struct report *r, const struct profile_row *row, FILE *out)
@@ -202,9 +226,9 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 		put_time(r, profile_on_cpu_self(row), out);
 	}
 	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
-	put_ns(profile_average_ns(t, s), out);
+	put_average(t, s, out);
 	put_shortest(r, row, out);
-	put_bounded_percentiles(r, row, out);
+	put_bounded_percentiles(r, row->percentile, row->percentile_in, s->slack, out);
 	put_longest(r, row, out);
 	text_put_function(out, t, row->function);
 	fputs(" [", out);
@@ -214,12 +238,15 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 		fprintf(out, "  ~%s without exit",
 			s->inferred == s->calls ? "all"
 						: str_thousands(calls, sizeof(calls), s->inferred));
-	report_slack_put(t, s->slack, out);
+	report_slack_put(t, s->slack, s->total, s->self, out);
+	put_on_cpu_slack(r, row, out);
 	fputc('\n', out);
 	if (r->o->virtual)
 		print_virtual(r, row, out);
-	if (r->o->histogram)
+	if (r->o->histogram) {
 		loghist_print(&s->lengths, t, out);
+		report_slack_put_elsewhere(s->slack, &s->lengths, out);
+	}
 }
 
 static void print_count(FILE *out, uint64_t n, const char *text)
@@ -415,6 +442,28 @@ static void json_group(struct json *j, const struct report *r, uint32_t group)
 	json_kstr(j, "exe", proc && proc->exe[0] ? proc->exe : NULL);
 }
 
+static void json_virtual_slack(struct json *j, const struct report *r,
+			       const struct profile_row *row, const struct profile_virtual *v)
+{
+	const struct trace_bounds *in = row->virtual_percentile_in;
+	const struct slack *s = row->s.slack, *x = row->s.more ? row->s.more->virtual_slack : NULL;
+
+	if (!s || !x)
+		return;
+	report_slack_json(j, r->t, "total_virtual_low_ns", "total_virtual_high_ns",
+			  slack_around(s, v->total, v->total_error));
+	report_slack_json(j, r->t, "self_virtual_low_ns", "self_virtual_high_ns",
+			  slack_around(s, v->self, v->self_error));
+	report_slack_json_ns(j, "avg_virtual_low_ns", "avg_virtual_high_ns", v->average_in);
+	if (!x->has_calls)
+		return;
+	report_slack_json(j, r->t, "min_virtual_low_ns", "min_virtual_high_ns", x->shortest);
+	report_slack_json(j, r->t, "max_virtual_low_ns", "max_virtual_high_ns", x->longest);
+	report_slack_json(j, r->t, "p50_virtual_low_ns", "p50_virtual_high_ns", in[PROFILE_P50]);
+	report_slack_json(j, r->t, "p90_virtual_low_ns", "p90_virtual_high_ns", in[PROFILE_P90]);
+	report_slack_json(j, r->t, "p99_virtual_low_ns", "p99_virtual_high_ns", in[PROFILE_P99]);
+}
+
 static void json_virtual(struct json *j, const struct report *r, const struct profile_row *row)
 {
 	struct profile_virtual v = profile_virtual_of(&r->p, row);
@@ -429,13 +478,22 @@ static void json_virtual(struct json *j, const struct report *r, const struct pr
 	json_time(j, r, "p50_virtual_ns", row->virtual_percentile[PROFILE_P50]);
 	json_time(j, r, "p90_virtual_ns", row->virtual_percentile[PROFILE_P90]);
 	json_time(j, r, "p99_virtual_ns", row->virtual_percentile[PROFILE_P99]);
+	json_virtual_slack(j, r, row, &v);
 }
 
-static uint64_t average_off_ns(const struct trace *t, const struct profile_stat *s)
+static void json_on_cpu(struct json *j, const struct report *r, const struct profile_row *row)
 {
-	const uint64_t sum = s->rough ? s->slack->total : s->slack->sum;
+	const struct slack *s = row->s.more ? row->s.more->on_cpu : NULL;
+	const uint64_t total = profile_on_cpu_total(row), self = profile_on_cpu_self(row);
 
-	return s->measured ? trace_ns(t, sum) / s->measured : 0;
+	json_time(j, r, "total_on_cpu_ns", total);
+	json_time(j, r, "self_on_cpu_ns", self);
+	if (!s)
+		return;
+	report_slack_json(j, r->t, "total_on_cpu_low_ns", "total_on_cpu_high_ns",
+			  slack_around(s, total, s->total));
+	report_slack_json(j, r->t, "self_on_cpu_low_ns", "self_on_cpu_high_ns",
+			  slack_around(s, self, s->self));
 }
 
 /* Both ends of what the times above may be. */
@@ -443,12 +501,10 @@ static void json_slack(struct json *j, const struct report *r, const struct prof
 {
 	const struct profile_stat *s = &row->s;
 	const struct slack *x = s->slack;
-	const uint64_t ns = profile_average_ns(r->t, s);
-	const struct trace_bounds mean = slack_around(ns, average_off_ns(r->t, s));
+	const struct trace_bounds mean = profile_average_in(r->t, s);
 
 	report_slack_json_sums(j, r->t, x, s->total, s->self);
-	json_ku64(j, "avg_low_ns", mean.lo);
-	json_ku64(j, "avg_high_ns", mean.hi);
+	report_slack_json_ns(j, "avg_low_ns", "avg_high_ns", mean);
 	report_slack_json_extremes(j, r->t, x);
 	if (!x->has_calls)
 		return;
@@ -490,16 +546,15 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 		json_slack(j, r, row);
 	if (r->o->virtual)
 		json_virtual(j, r, row);
-	if (r->o->on_cpu) {
-		json_time(j, r, "total_on_cpu_ns", profile_on_cpu_total(row));
-		json_time(j, r, "self_on_cpu_ns", profile_on_cpu_self(row));
-	}
+	if (r->o->on_cpu)
+		json_on_cpu(j, r, row);
 	report_sleeps_row_json(j, &r->watched, row->function);
 	if (r->o->by != PROFILE_BY_FUNCTION)
 		json_group(j, r, row->group);
 	if (r->o->histogram) {
 		json_key(j, "histogram");
 		loghist_json(&row->s.lengths, r->t, j);
+		report_slack_json_elsewhere(j, row->s.slack);
 	}
 	json_close(j, '}');
 }

@@ -10,14 +10,29 @@ static uint64_t ns_or_unknown(const struct trace *t, uint64_t ticks)
 	return ticks == UINT64_MAX ? ticks : trace_ns(t, ticks);
 }
 
-void report_slack_put(const struct trace *t, const struct slack *s, FILE *out)
+void report_slack_put_off(const struct trace *t, const struct slack *s, const char *what,
+			  uint64_t sum, uint64_t off, FILE *out)
 {
-	char a[STR_NUMBER], b[STR_NUMBER];
+	char buf[STR_NUMBER];
 
-	if (s && (s->total || s->self))
-		fprintf(out, "  total +-%s, self +-%s",
-			str_duration(a, sizeof(a), trace_ns(t, s->total)),
-			str_duration(b, sizeof(b), trace_ns(t, s->self)));
+	fprintf(out, "%s %s%s", what, s->has_no_end ? ">" : "+-",
+		str_duration(buf, sizeof(buf),
+			     trace_ns(t, s->has_no_end ? slack_around(s, sum, off).lo : off)));
+}
+
+void report_slack_put_sum(const struct trace *t, const struct slack *s, uint64_t sum, FILE *out)
+{
+	if (s && (s->sum || s->has_no_end))
+		report_slack_put_off(t, s, "  total", sum, s->sum, out);
+}
+
+void report_slack_put(const struct trace *t, const struct slack *s, uint64_t total, uint64_t self,
+		      FILE *out)
+{
+	if (!s || !(s->total || s->self || s->has_no_end))
+		return;
+	report_slack_put_off(t, s, "  total", total, s->total, out);
+	report_slack_put_off(t, s, ", self", self, s->self, out);
 }
 
 void report_slack_put_length(const struct trace *t, uint64_t ticks, struct trace_bounds b,
@@ -42,6 +57,21 @@ void report_slack_put_longest(const struct trace *t, const struct slack *s, uint
 		out);
 }
 
+void report_slack_put_elsewhere(const struct slack *s, const struct loghist *h, FILE *out)
+{
+	const uint64_t all = loghist_count(h);
+
+	if (s && all)
+		fprintf(out, "  %.1f%% of these may belong in another line\n",
+			100.0 * (double)slack_elsewhere(s, loghist_line(h)) / (double)all);
+}
+
+void report_slack_json_elsewhere(struct json *j, const struct slack *s)
+{
+	if (s)
+		json_ku64(j, "histogram_elsewhere", slack_elsewhere(s, 1));
+}
+
 void report_slack_foot(const struct trace *t, FILE *out)
 {
 	if (trace_clock_every(t) > 1)
@@ -59,13 +89,20 @@ void report_slack_json(struct json *j, const struct trace *t, const char *low, c
 		json_ku64(j, high, trace_ns(t, b.hi));
 }
 
+void report_slack_json_ns(struct json *j, const char *low, const char *high, struct trace_bounds ns)
+{
+	json_ku64(j, low, ns.lo);
+	if (ns.hi != UINT64_MAX)
+		json_ku64(j, high, ns.hi);
+}
+
 void report_slack_json_sums(struct json *j, const struct trace *t, const struct slack *s,
 			    uint64_t total, uint64_t self)
 {
 	if (!s)
 		return;
-	report_slack_json(j, t, "total_low_ns", "total_high_ns", slack_around(total, s->total));
-	report_slack_json(j, t, "self_low_ns", "self_high_ns", slack_around(self, s->self));
+	report_slack_json(j, t, "total_low_ns", "total_high_ns", slack_around(s, total, s->total));
+	report_slack_json(j, t, "self_low_ns", "self_high_ns", slack_around(s, self, s->self));
 }
 
 void report_slack_json_extremes(struct json *j, const struct trace *t, const struct slack *s)

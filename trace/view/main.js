@@ -154,6 +154,8 @@ function makeHead() {
 		warn.push(`\u26a0 ${thousands(data.calls.inferred)} ends inferred`);
 	if (data.damaged)
 		warn.push(`\u26a0 ${thousands(data.damaged)} bytes or lines of the trace make no sense`);
+	if (s.clock_every > 1)
+		warn.push(`${s.clock_every} samples share a reading of the clock: times are estimates between two readings`);
 	if (!data.complete)
 		warn.push("\u26a0 the recording did not end properly");
 	if (data.from_ns > data.trace_from_ns || data.to_ns < data.trace_to_ns)

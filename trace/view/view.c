@@ -164,13 +164,12 @@ static void share_out(struct view *v)
 
 static void put_session(struct view *v)
 {
-	static const char *const keys[] = {"command",      "hostname",      "kernel",
-					   "cpu",          "ncpu",          "kron",
-					   "bus",          "when_full",     "exit",
-					   "error",        "start_real_ns", "probe_ns",
-					   "filter",       "processes",     "probe_ns_limit",
-					   "probe_ns_off", "node",          "processes",
-					   "threads",      "refused",       "probes"};
+	static const char *const keys[] = {
+		"command",        "hostname",      "kernel",   "cpu",       "ncpu",
+		"kron",           "clock_every",   "bus",      "when_full", "exit",
+		"error",          "start_real_ns", "probe_ns", "filter",    "processes",
+		"probe_ns_limit", "probe_ns_off",  "node",     "processes", "threads",
+		"refused",        "probes"};
 	struct json *j = &v->j;
 
 	json_key(j, "session");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * view_intervals.c - how long the intervals of an interval.info lasted, and the messages of
- * class 4 and of MPI, each with both of its ends, for the causality diagram.
+ * class 4, of MPI and of TCP, each with both of its ends, for the causality diagram.
  *
  * An interval counts if it overlaps the view.  Ends of classes 1 to 3 belong to begins of the
  * same thread; class 4 is matched over all threads, as kron report --intervals does.
  */
 #include "trace/analysis/interval_names.h"
 #include "trace/index.h"
-#include "trace/messages/mpi.h"
+#include "trace/messages/messages.h"
 #include "trace/text.h"
 #include "trace/view/view_impl.h"
 
@@ -16,7 +16,7 @@ struct row {
 	uint64_t count, sum, min, max, negative;
 	struct loghist lengths;
 };
-struct message {
+struct drawn {
 	uint64_t sent, received;
 	uint32_t def, from, to; /* lanes */
 };
@@ -30,14 +30,15 @@ struct view_intervals {
 	struct interval_info info;
 	struct intervals *m;
 	struct row *rows; /* INTERVAL_ROWS of each definition */
-	VEC(struct message) messages;
+	VEC(struct drawn) messages;
 	uint64_t nmessages;
 	struct index keys[2]; /* of pairs: from and to; that, and the definition */
 	VEC(struct pair) pairs;
-	int32_t *ranks; /* MPI's, by index of the process; NULL: there is none of it */
+	uint32_t def_of[MESSAGE_KINDS]; /* numbers after those of the definitions */
+	int32_t *ranks; /* MPI's, by index of the process; NULL: there are no such messages */
 };
 
-static void note_pair(struct view_intervals *x, const struct message *m, uint64_t bytes)
+static void note_pair(struct view_intervals *x, const struct drawn *m, uint64_t bytes)
 {
 	const uint32_t from = x->v->t->lanes[m->from].proc_uid, to = x->v->t->lanes[m->to].proc_uid;
 	const uint64_t ticks = m->received > m->sent ? m->received - m->sent : 0;
@@ -54,7 +55,7 @@ static void note_pair(struct view_intervals *x, const struct message *m, uint64_
 	p->max = ticks > p->max ? ticks : p->max;
 }
 
-static void note_message(struct view_intervals *x, const struct message *m, uint64_t bytes)
+static void note_message(struct view_intervals *x, const struct drawn *m, uint64_t bytes)
 {
 	note_pair(x, m, bytes);
 	x->nmessages++;
@@ -78,34 +79,40 @@ static void on_interval(void *arg, size_t def, int part, const struct interval *
 	loghist_add(&r->lengths, time);
 	if (x->info.defs.v[def].class == 4)
 		note_message(x,
-			     &(struct message){.sent = (uint64_t)i->begin,
-					       .received = (uint64_t)(i->begin + i->ticks),
-					       .def = (uint32_t)def,
-					       .from = i->source,
-					       .to = i->end_source},
+			     &(struct drawn){.sent = (uint64_t)i->begin,
+					     .received = (uint64_t)(i->begin + i->ticks),
+					     .def = (uint32_t)def,
+					     .from = i->source,
+					     .to = i->end_source},
 			     0);
 }
 
-/* MPI's are called by the number after those of the definitions. */
-static void on_message(void *arg, const struct mpi_message *m)
+static void on_message(void *arg, const struct message *m)
 {
 	struct view_intervals *x = arg;
 	const uint64_t last = m->received > m->sent ? m->received : m->sent;
 
 	if (m->received && m->sent <= x->v->to && last >= x->v->from)
 		note_message(x,
-			     &(struct message){.sent = m->sent,
-					       .received = m->received,
-					       .def = (uint32_t)x->info.defs.n,
-					       .from = m->from,
-					       .to = m->to},
+			     &(struct drawn){.sent = m->sent,
+					     .received = m->received,
+					     .def = x->def_of[m->kind],
+					     .from = m->from,
+					     .to = m->to},
 			     m->bytes == UINT64_MAX ? 0 : m->bytes);
 }
 
-static void take_mpi(struct view_intervals *x)
+static void take_messages(struct view_intervals *x)
 {
+	uint32_t def = (uint32_t)x->info.defs.n;
+
+	for (int kind = 0; kind < MESSAGE_KINDS; kind++) {
+		x->def_of[kind] = def;
+		def += messages_has_kind(x->v->t, kind);
+	}
 	x->ranks = xcalloc(x->v->t->nprocs + 1, sizeof(*x->ranks));
-	mpi_read(x->v->t, &(struct mpi_sink){.arg = x, .message = on_message}, NULL, x->ranks);
+	messages_read(x->v->t, &(struct message_sink){.arg = x, .message = on_message}, NULL, NULL,
+		      x->ranks);
 }
 
 int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err)
@@ -186,18 +193,19 @@ static void put_messages(struct view_intervals *x)
 	json_open(j, '[');
 	for (size_t d = 0; d < x->info.defs.n; d++)
 		view_put_name(j, x->info.defs.v[d].name[0]);
-	if (mpi_has(x->v->t))
-		view_put_name(j, "MPI");
+	for (int kind = 0; kind < MESSAGE_KINDS; kind++)
+		if (messages_has_kind(x->v->t, kind))
+			view_put_name(j, message_kinds[kind]);
 	json_close(j, ']');
 }
 
 static void put_process_name(struct view_intervals *x, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(x->v->t, uid);
-	const int32_t rank = p && x->ranks ? x->ranks[p - x->v->t->procs] : MPI_NO_RANK;
+	const int32_t rank = p && x->ranks ? x->ranks[p - x->v->t->procs] : MESSAGE_NO_RANK;
 	char pid[TRACE_PID_TEXT];
 	char *name =
-		rank == MPI_NO_RANK
+		rank == MESSAGE_NO_RANK
 			? xasprintf("%s %s", p ? trace_pid_text(x->v->t, p, pid, sizeof(pid)) : "?",
 				    p ? text_base(p->exe) : "?")
 			: xasprintf("rank %d, %s %s", rank,
@@ -241,8 +249,8 @@ void view_intervals_put(struct view_intervals *x)
 
 	if (x->m)
 		intervals_finish(x->m);
-	if (mpi_has(x->v->t))
-		take_mpi(x);
+	if (messages_has(x->v->t))
+		take_messages(x);
 	json_key(j, "intervals");
 	json_open(j, '[');
 	for (size_t d = 0; x->m && d < x->info.defs.n; d++)

@@ -234,7 +234,7 @@ def of_callgrind(path):
     def figures(*options):
         text = run("callgrind_annotate", "--show-percs=no", "--threshold=100", *options, path)
         return {(m[2], m[3]): int(m[1].replace(",", "")) for m in
-                re.finditer(r"^ *([\d,]+) +\?\?\?:(.*) \[(.*)\]$", text, re.M)}
+                re.finditer(r"^ *([\d,]+) +\?\?\?\d*:(.*) \[(.*)\]$", text, re.M)}
 
     totals, selfs = figures("--inclusive=yes"), figures("--inclusive=no")
     callees, module, names, caller, callee, edges = {}, None, {}, None, None, {}

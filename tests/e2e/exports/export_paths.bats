@@ -247,6 +247,26 @@ assert {t for t, in json.load(open("got"))} == tids'
 	agree callgrind
 }
 
+@test "callgrind_annotate: functions of one name in a program and its library are apart" {
+	need callgrind_annotate
+	cat >plug.c <<-'EOF'
+		static __attribute__((noinline)) int twin(int n) { for (volatile int i = 0; i < 9; i++) n++; return n; }
+		int plug(int n) { return twin(n) + twin(n); }
+	EOF
+	cat >twins.c <<-'EOF'
+		int plug(int);
+		static __attribute__((noinline)) int twin(int n) { for (volatile int i = 0; i < 99999; i++) n++; return n; }
+		int main(void) { return !(twin(1) + plug(2)); }
+	EOF
+	"${CC:-cc}" -O1 -shared -fPIC -o libplug.so plug.c
+	"${CC:-cc}" -O1 -o twins twins.c -L. -lplug -Wl,-rpath,"$PWD"
+	"$KRON" record -q -o twins.t -L 'libplug*' -- ./twins
+	traces=twins.t agree callgrind
+	callgrind_annotate --threshold=100 twins.t.callgrind >text
+	[ "$(grep -c ':twin \[' text)" -eq 2 ]
+	grep -q '???:main \[' text
+}
+
 @test "Chrome: a warning when the file is too much for viewers" {
 	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" walk walk 2600000 3
 	"$KRON" export -f chrome -o out walk 2>err

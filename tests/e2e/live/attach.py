@@ -438,8 +438,15 @@ def ends_meanwhile(program):
         before = ticks(p.pid)
         wait_for(lambda: ticks(p.pid) > before + 1, "the program to run on")
         os.kill(p.pid, signal.SIGKILL)
-        ended(r)
+        said = ended(r)
+        need(f"process {p.pid} has ended; stood still" in said and "as before" not in said, said)
         need(info()["samples"] > 0, "no samples")
+    with Program(program, "1", status=-signal.SIGKILL) as p, Program(program, "1") as stays:
+        r = record_pid(f"{p.pid},{stays.pid}")
+        os.kill(p.pid, signal.SIGKILL)
+        p.p.wait(60)
+        said = interrupt(r)
+        need(f"process {stays.pid} runs on as before; process {p.pid} has ended; stood still" in said, said)
 
 
 def dies_while_attached(program):

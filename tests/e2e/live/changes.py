@@ -446,14 +446,14 @@ func main() {
 """
 
 
-def goroutines(started):
+def goroutines(started, *options):
     """They may have been stopped at any instruction: these are found, and moved."""
     with open("g.go", "w") as f:
         f.write(GO)
     if not shutil.which("go") or subprocess.run(["go", "build", "-o", "g", "g.go"], env={**os.environ, "CGO_ENABLED": "0"}).returncode:
         print("# no Go compiler")
         return
-    with Recording(started, "-p", "main.main", argv=("./g",)) as r:
+    with Recording(started, "-p", "main.main", *options, argv=("./g",)) as r:
         rounds = [one_round(r, "E=main.counted n=%rax", "E") for _ in range(4)]
         if not started:
             r.detach()
@@ -667,6 +667,7 @@ with Suite("changes") as s:
         s.case(f"fifty rounds under load: a program {how}", fifty, started)
         s.case(f"children: a program {how}", with_child, started)
         s.case(f"goroutines: a program {how}", goroutines, started)
+        s.case(f"goroutines, by code that was selected: a program {how}", goroutines, started, "-F", "runtime.async*")
         s.case(f"goroutines whose stacks are walked: a program {how}", garbage_collector, started)
         s.case(f"those of the start: a program {how}", first, started)
     s.case("those of one event, and of one place", of_one_name)

@@ -3,6 +3,7 @@
 """kron record --pid: programs that do what few do.  They go on as before, or kron refuses in a sentence.
 
 The truth is what each does untraced: it says itself whether all was as it should be."""
+import contextlib
 import os
 import re
 import shutil
@@ -13,8 +14,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import info  # noqa: E402
-from tap import KRON, Skip, Suite, compile_c, compile_text, need, wait_for  # noqa: E402
+from live import begin_record_pid, ended, info, surgeons  # noqa: E402
+from tap import KRON, Skip, Suite, compile_c, compile_text, need, need_root, wait_for  # noqa: E402
 
 WORKS = """
 #define _GNU_SOURCE
@@ -200,27 +201,117 @@ def restartable():
     need(torn <= 3, f"{p.said}: of 12 stops")  # a host that takes the processor away looks the same
 
 
+SHARES = """
+    #include <sched.h>
+    static char stack[2][65536] __attribute__((aligned(16)));
+    static int child(void *arg) { (void)arg; while (!over) usleep(1000); return 0; }
+    static int start(char *at, int flags) { return clone(child, at + sizeof stack[0], CLONE_VM | SIGCHLD | flags, 0); }
+    static volatile int pid;
+    static int between(void *arg) { pid = start(arg, 0); _exit(0); }
+    int main(int argc, char **argv) {
+        if (argc > 1 && !strcmp(argv[1], "orphan")) clone(between, stack[1] + sizeof stack[1], CLONE_VM, stack[0]);
+        else pid = start(stack[0], argc > 1 ? CLONE_PARENT : 0);
+        while (!pid) usleep(1000);
+        usleep(10000);
+        FILE *f = fopen("child", "w");
+        fprintf(f, "%d", pid); fclose(f);
+        ready();
+        for (long i = 0; !over; i++) if (counted(i) != i * 3 + 1) return 3;
+        return 0;
+    }"""
+
+
 def shares_memory():
-    """A process that runs in the memory of another is not attached to without it."""
-    compile_text("two", WORKS + """
-        #include <sched.h>
-        #include <sys/prctl.h>
-        static int child(void *arg) { (void)arg; prctl(PR_SET_PDEATHSIG, SIGKILL); while (!over) usleep(1000); return 0; }
+    """A process that runs in the memory of another is not attached to without it, whoever's child it is."""
+    compile_text("two", WORKS + SHARES)
+    for way in ([], ["sibling"], ["orphan"]):
+        with Program("./two", *way) as p:
+            child = int(open("child").read())
+            try:
+                for pid in (child, p.pid):
+                    code, said = attach(pid)
+                    need(code == 125 and "runs in its memory" in said, f"{way}: {said}")
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
+def lends_memory():
+    """There is no moment in which no child of one thread or another runs in it."""
+    compile_text("lends", WORKS + """
+        #include <pthread.h>
+        #include <sys/wait.h>
+        __attribute__((noinline)) void child(int n) { usleep(3000); _exit(n); }
+        static void *start_children(void *arg) {
+            for (int n = 0; !over; n = (n + 1) & 63) {
+                int status;
+                pid_t pid = vfork();
+                if (!pid) child(n);
+                if (waitpid(pid, &status, 0) != pid || status != n << 8) exit(1);
+            }
+            return arg;
+        }
         int main(void) {
-            static char stack[65536] __attribute__((aligned(16)));
-            int pid = clone(child, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, 0);
-            FILE *f = fopen("child", "w");
-            fprintf(f, "%d", pid); fclose(f);
+            sigset_t set;
+            pthread_t t[16];
             ready();
-            for (long i = 0; !over; i++) if (counted(i) != i * 3 + 1) return 3;
+            sigemptyset(&set);
+            sigaddset(&set, SIGTERM);
+            pthread_sigmask(SIG_BLOCK, &set, 0);
+            for (int i = 0; i < 16; i++) pthread_create(&t[i], 0, start_children, 0);
+            pthread_sigmask(SIG_UNBLOCK, &set, 0);
+            for (int i = 0; i < 16; i++) pthread_join(t[i], 0);
+            return 0;
+        }""", "-pthread")
+    with Program("./lends") as p:
+        for _ in range(5):
+            code, said = attach(p.pid, "-F", "child", seconds="0.1s")
+            need(not code and info()["samples"] > 0, f"{code}: {said}")
+
+
+@contextlib.contextmanager
+def taken(cpu):
+    """A processor that a real-time program leaves to nobody, but for the twentieth part that the kernel keeps."""
+    p = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        os.sched_setaffinity(p.pid, {cpu})
+        os.sched_setscheduler(p.pid, os.SCHED_FIFO, os.sched_param(1))
+        yield
+    except PermissionError:
+        raise Skip("no real-time programs here")
+    finally:
+        p.kill(), p.wait()
+
+
+def no_time():
+    """The surgeon goes nowhere where it may get no time: it keeps its processors, whichever its target's threads slept on."""
+    need_root()
+    ours = os.sched_getaffinity(0)
+    if len(ours) < 2:
+        raise Skip("one processor only")
+    compile_text("sleeps", WORKS + """
+        #include <poll.h>
+        int main(void) {
+            ready();
+            for (long i = 0; !over; i++) { if (counted(i) != i * 3 + 1) return 3; poll(0, 0, 100000); }
             return 0;
         }""")
-    with Program("./two") as p:
-        child = int(open("child").read())
-        code, said = attach(child)
-        need(code == 125 and "runs in its memory" in said, said)
-        code, said = attach(p.pid)
-        need(code == 125 and "runs in its memory" in said, said)
+    cpu = max(ours)
+    seen = set()
+    for _ in range(4):
+        os.sched_setaffinity(0, {cpu})
+        with Program("./sleeps") as p:
+            wait_for(lambda: open(f"/proc/{p.pid}/stat").read().rsplit(") ", 1)[1][0] == "S", "its sleep")
+            for pid in 0, p.pid:
+                os.sched_setaffinity(pid, ours)
+            with taken(cpu):
+                r = begin_record_pid(p.pid, "--for", "0.5s")
+                while r.poll() is None:
+                    for surgeon in surgeons():
+                        with contextlib.suppress(OSError):
+                            seen.add(frozenset(os.sched_getaffinity(int(surgeon))))
+                    time.sleep(0.001)
+                need("as before" in ended(r), "it is not left")
+    need(seen == {frozenset(ours)}, f"it was on {list(map(sorted, seen))} of {sorted(ours)}")
 
 
 def main():
@@ -230,6 +321,8 @@ def main():
         s.case("workers of io_uring", ring)
         s.case("a restartable sequence", restartable)
         s.case("memory that another process runs in", shares_memory)
+        s.case("memory that children borrow all the time", lends_memory)
+        s.case("a processor that others leave no time on", no_time)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,23 @@ def edge():
     tap.need(got == ended + endless, [x for x in zip(got, ended + endless) if x[0] != x[1]])
 
 
+def farthest():
+    """The longest distances are distances, and nothing else."""
+    tap.compile_text("far", """
+        __attribute__((noinline)) unsigned take(const char *low, const char *high) {
+            __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop" : "+r"(low), "+r"(high) : : "memory");
+            return (unsigned)(long)low;
+        }
+        int main(void) {
+            static unsigned x = 123456789;
+            const char *volatile at = (const char *)&x;
+            return take(at + 0x7fffffff, at - 0x7fffffff) == 1;
+        }""")
+    record("-p", "low=take n=-0x7fffffff($arg1):u32", "-p", "high=take n=+0x7fffffff($arg2):u32", "--", "./far")
+    got = [e["value"] for e in events()]
+    tap.need(got == [123456789] * 2, got)
+
+
 def bad_ones_shown():
     """What cannot be read is not a number anywhere: dump, filters, exports."""
     path = program()
@@ -273,6 +290,7 @@ with tap.Suite("memory") as s:
     s.case("pointers that lead nowhere", bad, 1000000)
     s.case("... with all signals blocked", bad, 100000, "mask")
     s.case("... in reports and exports", bad_ones_shown)
+    s.case("the longest distances", farthest)
     s.case("texts at the end of what there is", edge)
     s.case("a page that comes and goes", torn)
     s.case("threads and handlers", crowd)

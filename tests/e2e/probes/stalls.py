@@ -57,7 +57,7 @@ def slow_calls(calls):
 
 def check_fired(calls, info, err):
     """The first of the slow calls, at the limit after its entry, and the window has the entry."""
-    tid, _, begin, end, _, returned = calls[0]
+    tid, number, begin, _, _, returned = calls[0]
     need(info["trigger_ns"], f"did not fire at {calls[0]}: {err}")
     fired = info["trigger_ns"] + start_ns()
     samples = [json.loads(line) for line in kron("dump", "--json", "t").splitlines()]
@@ -67,7 +67,9 @@ def check_fired(calls, info, err):
     entry = mine[-1]["time_ns"] + start_ns()
     need(abs(fired - entry - LIMIT_NS) <= CLOCKS_NS, f"fired {(fired - entry) / 1e6} ms after the entry")
     need(fired <= returned + CLOCKS_NS, f"fired {(fired - returned) / 1e6} ms after the call's end")
-    need(any(s["time_ns"] + start_ns() < entry for s in samples), "nothing in the window is older than the call")
+    # a busy machine may have made the very first request of all the slow one
+    older = sum(s["time_ns"] + start_ns() < entry for s in samples)
+    need(older or not number, f"nothing in the window of {len(samples)} samples is older than {calls[0]}")
 
 
 def stalls(trigger, options=(), runs=RUNS):

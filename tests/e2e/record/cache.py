@@ -40,14 +40,14 @@ def same(*argv, calls, function="total", options=(), env=None):
 
 def library(path, *flags, build_id="0x1234567890abcdef1234"):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    source = os.path.join(SRC, "tests/bins/forged.S")
+    source = os.path.join(SRC, "tests/bins/forged/total.S")
     run(*CC, "-shared", "-o", path, source, *flags, f"-Wl,--build-id={build_id}")
 
 
 def libraries(**more):
     library("plain/libtotal.so", **more)
     library("forged/libtotal.so", "-DFORGED", **more)
-    compile_c("main", "bins/forged_main.c", "-Lplain", "-ltotal")
+    compile_c("main", "bins/forged/main.c", "-Lplain", "-ltotal")
     a, b = (open(f"{d}/libtotal.so", "rb").read() for d in ("plain", "forged"))
     need(len(a) == len(b) and sum(x != y for x, y in zip(a, b)) == 1, "they differ in more")
 

@@ -280,7 +280,9 @@ def refused():
                            (["--clock", "every", "--bus", "exact"], "stamps each sample"),
                            (["--timed", "leaf"], "belongs to --clock every:N"),
                            (["--clock", "every", "--constant-time"], "exclude each other"),
-                           (["--clock", "every", "--trigger", "entry=leaf"], "not with --clock")):
+                           (["--clock", "every", "--trigger", "entry=leaf"], "not with --clock"),
+                           (["--clock", "every", "--flight", "1M", "--snapshot-on", "leaf>1us"], "not with --clock"),
+                           (["--clock", "every", "--flight", "1s", "--worst", "3:leaf"], "not with --clock")):
         r = subprocess.run([KRON, "record", "-o", "no", *options, "./program"], capture_output=True, text=True)
         need(r.returncode == 125 and words in r.stderr and r.stderr.count("\n") == 1, f"{options}: {r}")
     r = subprocess.run([KRON, "record", "-o", "no", "--clock", "every", "--pid", str(os.getpid())], capture_output=True, text=True)

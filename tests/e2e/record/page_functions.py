@@ -4,6 +4,7 @@
 import bisect
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -39,6 +40,12 @@ def pages(*args, status=0):
         return check(json.load(f)), r.stderr
 
 
+def add(out, whose, what, reads, writes):
+    own = out.setdefault(whose, {})
+    before = own.get(what, (0, 0))
+    own[what] = (before[0] + reads, before[1] + writes)
+
+
 def ours(rows, size=4096):
     """Process -> function -> page of the program's memory -> reads and writes."""
     out = {}
@@ -47,9 +54,7 @@ def ours(rows, size=4096):
         if not 0 <= n < 1 << 32:
             continue
         for f in r["by_function"]:
-            own = out.setdefault(r["pid"], {}).setdefault(f["function"], {})
-            reads, writes = own.get(n // size, (0, 0))
-            own[n // size] = (reads + f["reads"], writes + f["writes"])
+            add(out.setdefault(r["pid"], {}), f["function"], n // size, f["reads"], f["writes"])
     return out
 
 
@@ -337,9 +342,7 @@ def as_lackey(shift, *flags):
     for row in rows:
         unit = place(int(row["address"], 16), shift)
         for f in row["by_function"]:
-            own = got.setdefault(f["function"], {})
-            reads, writes = own.get(unit, (0, 0))
-            own[unit] = (reads + f["reads"], writes + f["writes"])
+            add(got, f["function"], unit, f["reads"], f["writes"])
     busy = [name for name in want if sum(sum(v) for v in want[name].values()) > 1000]
     tap.need(len(busy) >= 5 and "main" in busy, want)
     for name in busy:
@@ -374,6 +377,43 @@ def kept():
     (row,) = [x for x in json.loads(r.stdout) if int(x["address"], 16) == M + 64 * 4096]
     tap.need(row["by_function"] == [{"function": None, "module": None, "reads": 0, "writes": 4097}], row)
     tap.need("by functions that are not known" in kron("pages", "--from", "kept", "--by", "function").stdout, "rest")
+
+
+def in_sql(*traces):
+    """What a database has of all traces: (pid, address) -> (function, module) -> reads and writes"""
+    r = kron("export", "-q", "-f", "sqlite", "-o", "db", *traces)
+    tap.need(not r.stderr, r.stderr)
+    db = sqlite3.connect("db")
+    tap.need(not db.execute("PRAGMA foreign_key_check").fetchall(), "it points to nothing")
+    out = {}
+    for pid, address, function, module, reads, writes in db.execute("SELECT pid, address, function, module, reads, writes FROM page_functions"):
+        add(out, (pid, address), (function, module), reads, writes)
+    sums = db.execute("SELECT (SELECT sum(reads) FROM page), (SELECT sum(reads) FROM page_function)").fetchone()
+    db.close()
+    return out, sums
+
+
+def database():
+    """the tables of a database say the same, of one trace and of a folder whose functions have other numbers there"""
+    build()
+    tap.compile_text("libb.so", LOADED % ("b", 70), "-shared", "-fPIC", "-fno-semantic-interposition")
+    tap.compile_text("loader", LOADER, "-ldl")
+    os.mkdir("host")
+    kron("pages", "-q", "--by", "function", "-o", "host/one/", "--", "./touch", "kernel")
+    kron("pages", "-q", "--by", "function", "-o", "host/two/", "--", "./loader", "./libb.so")
+    want = {}
+    for name in "one", "two":
+        own = {}
+        for r in json.loads(kron("pages", "--from", f"host/{name}", "--by", "function", "--json").stdout):
+            for f in r["by_function"]:
+                add(own, (r["pid"], r["address"]), (f["function"], f["module"]), f["reads"], f["writes"])
+        got, sums = in_sql(f"host/{name}")
+        tap.need(got == own and sums[0] == sums[1] > 0, f"{name}: {set(got) ^ set(own)} {sums}")
+        want.update(own)
+    got, sums = in_sql("host")
+    tap.need(got == want and sums[0] == sums[1], f"both: {set(got) ^ set(want)} {sums}")
+    kron("pages", "-q", "-o", "plain/", "-L", "touch", "--", "./touch", "kernel")
+    tap.need(in_sql("plain")[0] == {}, "nothing was counted by function")
 
 
 def over_time():
@@ -427,6 +467,7 @@ with tap.Suite("page_functions") as s:
     s.case("... lines", as_lackey, 6, "-O2")
     s.case("... -O3, vectors", as_lackey, 12, "-O3", "-mavx2")
     s.case("kept in a trace", kept)
+    s.case("tables of a database", database)
     s.case("over time", over_time)
     s.case("kron record, and what does not go together", recorded)
     s.case("programs with ways of their own", behaves, ["--by", "function"], WAYS)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """kron pages: lines, steps over time, nodes and migration, against what a program's assembly says."""
+import contextlib
 import json
 import os
 import sqlite3
@@ -168,12 +169,17 @@ def from_record():
     tap.need("nosuch" in r.stderr, r)
 
 
-def tables(traces):
-    """of a database, as sqlite3 reads them: pages, and the sum of their steps"""
+def database(*traces):
     r = kron("export", "-q", "-f", "sqlite", "-o", "db", *traces)
     tap.need(not r.stderr, r.stderr)  # not that the pages are elsewhere
     db = sqlite3.connect("db")
     tap.need(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)] and not db.execute("PRAGMA foreign_key_check").fetchall(), "damaged")
+    return db
+
+
+def tables(traces):
+    """of a database, as sqlite3 reads them: pages, and the sum of their steps"""
+    db = database(*traces)
     pages = {(pid, int(address, 16)): rest for pid, address, *rest in
              db.execute("SELECT pid, address, mapping, reads, writes, threads, writers FROM pages")}
     steps = {(pid, int(address, 16)): rest for pid, address, *rest in
@@ -250,6 +256,11 @@ def one_address():
     argv = ["./user", "./first.so", "3000", "./second.so", "500"]
     both = of_written_page(pages("-L", "first.so", "-L", "second.so", "--", *argv), 3500)
     tap.need(both["mixed"] and not both["variables"], both)
+    kron("pages", "-q", "-o", "kept/", "-L", "first.so", "-L", "second.so", "--", *argv)
+    with contextlib.closing(database("kept")) as db:
+        mixed = {int(a, 16): m for a, m in db.execute("SELECT address, mixed FROM pages")}
+    marked = {int(r["address"], 16) for r in json.loads(kron("pages", "--from", "kept", "--json").stdout) if "mixed" in r}
+    tap.need(marked and marked == {a for a, m in mixed.items() if m} and set(mixed.values()) <= {0, 1}, mixed)
     text = kron("pages", "-L", "first.so", "-L", "second.so", "--", *argv).stdout
     tap.need("second.so ~" in text and "\n~: other mappings" in text, text)
 

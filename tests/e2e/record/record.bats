@@ -36,6 +36,7 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 
 @test "a kill of kron is passed on, and the trace is whole" {
 	for sig in INT TERM HUP; do
+		rm -rf t # the last one would be taken for this one
 		"$PYTHON" - "$KRON" $sig <<-'EOF'
 			import signal, subprocess, sys, time, os
 			sig = getattr(signal, "SIG" + sys.argv[2])

@@ -178,7 +178,7 @@ def need_exports(got):
     with contextlib.closing(sqlite3.connect("db")) as db:
         rows = db.execute("SELECT from_process, to_process, messages, bytes, total_ns, min_ns, max_ns FROM message_matrix").fetchall()
         bad = db.execute("PRAGMA foreign_key_check").fetchall()
-        waits = db.execute("SELECT sum(CAST(w.stop * t.tick_ns AS INT) - CAST(w.start * t.tick_ns AS INT)) FROM mpi_wait w JOIN trace t USING(trace_id)").fetchone()[0]
+        waits = db.execute("SELECT sum(CAST(w.stop * t.tick_ns AS INT) - CAST(w.start * t.tick_ns AS INT)) FROM message_wait w JOIN trace t USING(trace_id)").fetchone()[0]
     want = {(m["from"]["process_uid"], m["to"]["process_uid"]): [m[k] for k in ("count", "bytes", "total_ns", "min_ns", "max_ns")] for m in got["messages"]}
     db_rows = {tuple(r[:2]): list(r[2:]) for r in rows}
     near = all(abs(a - b) <= 2 * w[0] + 2 for k, w in want.items() for a, b in zip(w, db_rows[k]))
@@ -196,6 +196,7 @@ def need_exports(got):
     run(KRON, "export", "-f", "otf2", "-o", "archive", "t")
     if not shutil.which("otf2-print"):
         return
+    need_collectives(got, *(run("otf2-print", *option, "archive/traces.otf2").stdout for option in ([], ["-G"])))
     seen = {}
     for kind, way in (("SEND", "Receiver"), ("RECV", "Sender")):
         for a, b, size in re.findall(rf"(?m)^MPI_{kind} +(\d+) +\d+ +{way}: \d+ \(\".*?\" <(\d+)>\), .*Length: (\d+)$", run("otf2-print", "archive/traces.otf2").stdout):
@@ -209,9 +210,7 @@ def need_exports(got):
 def from_any_rank(knows_library):
     """What it has received says what arrives at the library; where that is not seen, what it may have been is not matched by luck."""
     build()
-    with open(f"{SRC}/probes/packs/mpi.probe", encoding="utf-8") as f, open("less.probe", "w", encoding="utf-8") as out:
-        out.writelines(line for line in f if "MPI_arrival" not in line)
-    run(KRON, "record", "-q", "-o", "t", "-P", "mpi" if knows_library else "./less.probe", "--", *mpirun(3, "./talk", "wildcard"))
+    run(KRON, "record", "-q", "-o", "t", "-P", "mpi" if knows_library else pack_without("MPI_arrival"), "--", *mpirun(3, "./talk", "wildcard"))
     got = report("t")
     want = [5, 5, 5, 1, 0, 0, 0, 0] if knows_library else [3, 5, 5, 1, 1, 1, 2, 0]
     need([got[k] for k in ("matched", "sends", "receives", "cancelled", "from_any", "in_doubt", "sent_only", "differing")] == want, got)
@@ -226,6 +225,116 @@ def who_is_slow(way, n):
     got = report("t")["processes"]
     # where other work of the machine has made another one nearly as busy, it may be that one
     need(busy[got[0]["rank"]] >= 0.7 * max(busy.values()) and got[0]["caused_ns"] > 100e6, f"{which} {busy} {got}")
+
+
+def late_at_a_scan():
+    """Ranks above the slow one wait for it, and not those below, which need nothing of it.  Rank 0 waits for all in the end.
+    On a busy machine any may wait for any: then it is made again."""
+    build()
+    which = rnd.randrange(2, 4)
+    tried = []
+    for _ in range(5):
+        run(KRON, "record", "-q", "-o", "t", "-P", "mpi", "--", *mpirun(5, "./talk", "scan", str(which)))
+        got = report("t")
+        waited = {**dict.fromkeys(range(5), 0), **{p["rank"]: p["waited_ns"] for p in got["processes"]}}
+        tried.append((got["collectives"], got["collectives_cut"], waited))
+        if tried[-1][:2] == (9, 0) and min(waited[r] for r in range(which + 1, 5)) > 2 * max(waited[r] for r in range(1, which)) + 50e6:
+            return
+    need(False, f"{which} {tried}")
+
+
+def two_ranks(way, first, second):
+    """Two ranks, each recorded with probes of its own."""
+    record = [KRON, "record", "-q", "-o", "ranks"]
+    shutil.rmtree("ranks", ignore_errors=True)
+    run("mpirun.openmpi", "--oversubscribe", "-n", "1", *record, "-P", first, "./talk", *way, ":",
+        "-n", "1", *record, "-P", second, "./talk", *way)
+    got = report("ranks")
+    run(KRON, "export", "-f", "otf2", "-o", "archive", "ranks")
+    archive = run("otf2-print", "archive/traces.otf2").stdout if shutil.which("otf2-print") else None
+    shutil.rmtree("archive")
+    return got, archive
+
+
+def pack_without(word):
+    with open(f"{SRC}/probes/packs/mpi.probe", encoding="utf-8") as f, open("less.probe", "w", encoding="utf-8") as out:
+        out.writelines(line for line in f if word not in line)
+    return "./less.probe"
+
+
+def a_rank_of_which_some_are_missing():
+    """From the first that is not the same in all ranks on nothing is told of them: not who waited, and not in archives."""
+    build()
+    got, archive = two_ranks(["scan", "0"], "mpi", pack_without("MPI_Exscan"))
+    need((got["collectives"], got["collectives_cut"]) == (1, 8), got)
+    need(archive is None or archive.count("MPI_COLLECTIVE_END") == 2, archive)
+
+
+def roots():
+    """Whose root it is all of its ranks know, or some; what the library refuses is none; what did not end is not half told."""
+    build()
+    for probes in "mpi", pack_without("MPI_root"):
+        got, archive = two_ranks(["roots"], probes, "mpi")
+        need((got["collectives"], got["collectives_cut"]) == (6, 0), got)
+        waited = {p["rank"]: p["waited_ns"] for p in got["processes"]}
+        need(all(waited[r] > 20e6 for r in (0, 1)), f"three times 20 ms: {waited}")
+        seen = re.findall(r"MPI_COLLECTIVE_END .*Root: (\d+)", archive or "")
+        need(archive is None or sorted(seen) == ["0"] * 6 + ["1"] * 6, archive)
+    got, archive = two_ranks(["roots"], "mpi", pack_without("PMPI_Bcast%return"))
+    need(archive is None or "MPI_COLLECTIVE" not in archive, archive)
+
+
+def sizes(n, probes="mpi"):
+    """What each rank has given and got is what the program says: also in place, of types with gaps, of a number for each rank."""
+    build()
+    r = run(KRON, "record", "-q", "-o", "t", "-P", probes, "--", *mpirun(n, "./talk", "sizes"))
+    need(report("t")["collectives_cut"] == 0, "some were cut")
+    run(KRON, "export", "-f", "otf2", "-o", "archive", "t")
+    if not shutil.which("otf2-print"):
+        raise Skip("no otf2-print")
+    want, seen = {}, {}
+    for operation, rank, sent, received in re.findall(r"(?m)^([A-Z_]+) (\d+) (\d+) (\d+)$", r.stdout):
+        want.setdefault(rank, []).append((operation, sent, received))
+    text = run("otf2-print", "archive/traces.otf2").stdout
+    for location, *of_one in re.findall(r"(?m)^MPI_COLLECTIVE_END +(\d+) .*Operation: (\w+), .*Sent: (\d+), Received: (\d+)$", text):
+        seen.setdefault(location, []).append(tuple(of_one))
+    shutil.rmtree("archive")
+    return sorted(want.values()), sorted(seen.values())
+
+
+def sizes_are_known():
+    for n in 2, 18:
+        want, seen = sizes(n)
+        need(want == seen and len(want) == n, [(a, b) for x, y in zip(want, seen) for a, b in zip(x, y) if a != b][:5])
+
+
+def sizes_are_not_known():
+    """Where a rank's part is not known nothing is said of all: the archive has 0."""
+    want, seen = sizes(4, pack_without("PMPI_Scan bytes"))
+    need(seen == [[(o, *(("0", "0") if o == "SCAN" else rest)) for o, *rest in v] for v in want], seen)
+
+
+def need_collectives(got, text, definitions):
+    """What otf2-print shows of them: in each communicator all ranks have the same ones, in the same order."""
+    by_comm, is_open, begun = {}, {}, 0
+    for line in text.splitlines():
+        w = line.split()
+        if w and w[0] == "MPI_COLLECTIVE_BEGIN":
+            need(not is_open.get(w[1]), line)
+            is_open[w[1]] = True
+            begun += 1
+        elif w and w[0] == "MPI_COLLECTIVE_END":
+            need(is_open.pop(w[1], False), line)
+            m = re.search(r'Operation: (\w+), Communicator: ".*?" <(\d+)>, Root: (.*), Sent: (\w+), Received: (\w+)$', line)
+            need(m, line)
+            need((m[3] != "NONE") == (m[1] in ("BCAST", "REDUCE", "GATHER", "SCATTER")), line)
+            by_comm.setdefault(m[2], {}).setdefault(w[1], []).append((m[1], m[3].split()[0]))
+    need(not is_open and begun, f"{begun} have begun, open: {is_open}")
+    sizes = {m[1]: int(m[2]) for m in re.finditer(r'(?m)^GROUP .*Name: "communicator (\d+)" .* (\d+) Members?:', definitions)}
+    for comm, ranks in by_comm.items():
+        first = next(iter(ranks.values()))
+        need(len(ranks) == sizes[comm] and all(v == first for v in ranks.values()), f"{comm}: {sizes} {ranks}")
+    need(sum(len(next(iter(r.values()))) for r in by_comm.values()) == got["collectives"], f"{got['collectives']}: {by_comm}")
 
 
 def clocks_that_disagree():
@@ -267,5 +376,10 @@ with Suite("mpi") as s:
     s.case("... where the library has not been seen", from_any_rank, False)
     s.case("a slow rank is named first", who_is_slow, "slow", 5)
     s.case("a late sender is named first", who_is_slow, "late", 4)
+    s.case("late at a prefix sum", late_at_a_scan)
+    s.case("collectives of which a rank lacks some", a_rank_of_which_some_are_missing)
+    s.case("roots of collectives", roots)
+    s.case("sizes of collectives", sizes_are_known)
+    s.case("... that are not known", sizes_are_not_known)
     s.case("hosts whose clocks disagree", clocks_that_disagree)
     s.case("a trace without MPI", nothing_there)

@@ -10,9 +10,13 @@
  *   mpi_talk wildcard    one receive from any rank that says nothing, among others
  *   mpi_talk slow RANK   that rank computes for longer than the others, in each step
  *   mpi_talk late RANK   rank 0 receives from all, by turns, and that rank sends late
+ *   mpi_talk scan RANK   that rank computes for longer than the others before each prefix sum
+ *   mpi_talk sizes       each collective with sizes of its own, and "OPERATION RANK SENT RECEIVED" lines
+ *   mpi_talk roots       rank 1 makes calls that the library refuses, and then all make six with changing roots
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +185,9 @@ static void collect(MPI_Comm c, int members)
 	MPI_Scatter(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, c);
 	MPI_Allgather(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, c);
 	MPI_Alltoall(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, c);
-	collectives += 8;
+	MPI_Scan(a, b, 2, MPI_DOUBLE, MPI_SUM, c);
+	MPI_Exscan(a, b, 2, MPI_DOUBLE, MPI_SUM, c);
+	collectives += 10;
 }
 
 static void tell(void)
@@ -252,7 +258,7 @@ static void talk(int rounds)
 	}
 	collect(MPI_COMM_WORLD, n);
 	/* rows count for one each, in the rank that is first there */
-	collectives = me < 2 ? collectives - (me ? 8 + 2 * ((rounds + 7) / KINDS) : 0) : 0;
+	collectives = me < 2 ? collectives - (me ? 10 + 2 * ((rounds + 7) / KINDS) : 0) : 0;
 	tell();
 	MPI_Comm_free(&twin);
 	MPI_Comm_free(&row);
@@ -461,6 +467,174 @@ static void late(int which)
 	tell_busy(busy);
 }
 
+static void scan(int which)
+{
+	double one = 1, sum, busy = 0;
+
+	for (int i = 0; i < 8; i++) {
+		double since = now_ms();
+
+		spin(me == which ? 80 : 2);
+		busy += now_ms() - since;
+		(i % 2 ? MPI_Exscan : MPI_Scan)(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	}
+	tell_busy(busy);
+}
+
+/*
+ * How much rank i gives to rank j, in bytes.  Numbers of elements depend on the rank, where they may.  Rank 1 is the root, and
+ * three_ints is a type with gaps.
+ */
+static long bcast_gives(int i, int j)
+{
+	(void)j;
+	return i == 1 ? 5 * 8 : 0;
+}
+static long gather_gives(int i, int j)
+{
+	(void)i;
+	return j == 1 ? 2 * 12 : 0;
+}
+static long gatherv_gives(int i, int j)
+{
+	return j == 1 ? (i + 1) * 8 : 0;
+}
+static long scatter_gives(int i, int j)
+{
+	(void)j;
+	return i == 1 ? 3 * 4 : 0;
+}
+static long scatterv_gives(int i, int j)
+{
+	return i == 1 ? (j + 2) * 4 : 0;
+}
+static long all_give(int i, int j)
+{
+	(void)i, (void)j;
+	return 2 * 12;
+}
+static long allgatherv_gives(int i, int j)
+{
+	(void)j;
+	return (i + 3) * 4;
+}
+static long alltoallv_gives(int i, int j)
+{
+	return (i + j + 1) * 8;
+}
+static long reduce_gives(int i, int j)
+{
+	(void)i;
+	return j == 1 ? 7 * 8 : 0;
+}
+static long reduce_scatter_gives(int i, int j)
+{
+	(void)i;
+	return (j + 1) * 8;
+}
+static long scan_gives(int i, int j)
+{
+	return i <= j ? 9 * 8 : 0;
+}
+static long exscan_gives(int i, int j)
+{
+	return i < j ? 9 * 8 : 0;
+}
+
+static void say(const char *operation, long (*gives)(int i, int j), bool in_place)
+{
+	long sent = 0, received = 0, own = in_place ? gives(me, me) : 0;
+
+	for (int k = 0; k < n; k++) {
+		sent += gives(me, k);
+		received += gives(k, me);
+	}
+	printf("%s %d %ld %ld\n", operation, me, sent - own, received - own);
+}
+
+static long nothing(int i, int j)
+{
+	(void)i, (void)j;
+	return 0;
+}
+
+static void sizes(void)
+{
+	static double a[4096], b[4096];
+	static int counts[64], at[64];
+	const MPI_Comm c = MPI_COMM_WORLD;
+	MPI_Datatype three_ints;
+
+	MPI_Type_vector(3, 1, 2, MPI_INT, &three_ints);
+	MPI_Type_commit(&three_ints);
+	for (int place = 0; place < 2; place++) {
+		void *from_root = place && me == 1 ? MPI_IN_PLACE : a,
+		     *from_all = place ? MPI_IN_PLACE : a;
+		const bool root_in = place && me == 1;
+
+		MPI_Barrier(c);
+		say("BARRIER", nothing, false);
+		MPI_Bcast(a, 5, MPI_DOUBLE, 1, c);
+		say("BCAST", bcast_gives, false);
+		MPI_Gather(from_root, 2, three_ints, b, 6, MPI_INT, 1, c);
+		say("GATHER", gather_gives, root_in);
+		MPI_Scatter(a, 3, MPI_INT, root_in ? MPI_IN_PLACE : (void *)b, 1, three_ints, 1, c);
+		say("SCATTER", scatter_gives, root_in);
+		for (int k = 0; k < n; k++) {
+			counts[k] = k + 1;
+			at[k] = 64 * k;
+		}
+		MPI_Gatherv(from_root, me + 1, MPI_DOUBLE, b, counts, at, MPI_DOUBLE, 1, c);
+		say("GATHERV", gatherv_gives, root_in);
+		MPI_Reduce_scatter(from_all, b, counts, MPI_DOUBLE, MPI_SUM, c);
+		say("REDUCE_SCATTER", reduce_scatter_gives, place);
+		for (int k = 0; k < n; k++)
+			counts[k] = k + 2;
+		MPI_Scatterv(a, counts, at, MPI_INT, root_in ? MPI_IN_PLACE : (void *)b, me + 2,
+			     MPI_INT, 1, c);
+		say("SCATTERV", scatterv_gives, root_in);
+		for (int k = 0; k < n; k++)
+			counts[k] = k + 3;
+		MPI_Allgatherv(from_all, me + 3, MPI_INT, b, counts, at, MPI_INT, c);
+		say("ALLGATHERV", allgatherv_gives, place);
+		MPI_Allgather(from_all, 2, three_ints, b, 6, MPI_INT, c);
+		say("ALLGATHER", all_give, place);
+		MPI_Alltoall(from_all, 2, three_ints, b, 6, MPI_INT, c);
+		say("ALLTOALL", all_give, place);
+		for (int k = 0; k < n; k++)
+			counts[k] = me + k + 1;
+		MPI_Alltoallv(from_all, counts, at, MPI_DOUBLE, b, counts, at, MPI_DOUBLE, c);
+		say("ALLTOALLV", alltoallv_gives, place);
+		MPI_Reduce(from_root, b, 7, MPI_DOUBLE, MPI_SUM, 1, c);
+		say("REDUCE", reduce_gives, root_in);
+		MPI_Allreduce(from_all, b, 6, MPI_INT, MPI_SUM, c);
+		say("ALLREDUCE", all_give, place);
+		MPI_Reduce_scatter_block(from_all, b, 6, MPI_INT, MPI_SUM, c);
+		say("REDUCE_SCATTER_BLOCK", all_give, place);
+		MPI_Scan(from_all, b, 9, MPI_DOUBLE, MPI_SUM, c);
+		say("SCAN", scan_gives, place);
+		MPI_Exscan(from_all, b, 9, MPI_DOUBLE, MPI_SUM, c);
+		say("EXSCAN", exscan_gives, place);
+	}
+	MPI_Type_free(&three_ints);
+}
+
+/* Nobody takes part in what is refused. */
+static void roots(void)
+{
+	const int bad[] = {77, -5, MPI_PROC_NULL};
+	double a = 0;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int i = 0; me == 1 && i < 3; i++)
+		if (MPI_Bcast(&a, 1, MPI_DOUBLE, bad[i], MPI_COMM_WORLD) == MPI_SUCCESS)
+			abort();
+	for (int i = 0; i < 6; i++) {
+		spin(me == i % 2 ? 20 : 1);
+		MPI_Bcast(&a, 1, MPI_DOUBLE, i % 2, MPI_COMM_WORLD);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int provided;
@@ -485,6 +659,12 @@ int main(int argc, char **argv)
 		slow(atoi(argv[2]));
 	else if (!strcmp(argv[1], "late"))
 		late(atoi(argv[2]));
+	else if (!strcmp(argv[1], "scan"))
+		scan(atoi(argv[2]));
+	else if (!strcmp(argv[1], "sizes"))
+		sizes();
+	else if (!strcmp(argv[1], "roots"))
+		roots();
 	else
 		talk(atoi(argv[1]));
 	MPI_Finalize();

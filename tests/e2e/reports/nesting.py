@@ -290,6 +290,25 @@ def total_calls(report, f):
 
 # ---- programs ----
 
+def only_children():
+    """A thread whose first sample would be that of a child with its memory."""
+    tap.compile_text("borrow", """
+        #include <sys/wait.h>
+        #include <unistd.h>
+        __attribute__((noinline)) int counted(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop" : "+r"(n)); return n * 3 + 1; }
+        int main(void) {
+            for (int i = 0; i < 50; i++) {
+                pid_t pid = vfork();
+                if (!pid) _exit(counted(i) & 64);
+                waitpid(pid, 0, 0);
+            }
+            return 0;
+        }""")
+    subprocess.run([KRON, "record", "-q", "-o", "t", "-F", "counted", "--", "./borrow"], check=True)
+    said = kron_json("info", "--json", "t")
+    need(said["samples"] == 100 and said["lost"] == 0, f"{said['samples']} samples, {said['lost']} lost")
+
+
 def children(how, libc, **calls):
     truth = record("t", [build("children", "children.c"), how], *(LIBC if libc else []))
     report, edges = compare("t", exports_of(libc))
@@ -525,6 +544,7 @@ def main():
         s.case("conditions and triggers on an exit by a jump", tails_found)
         s.case("triggers on calls that go on by a jump", tails_last)
         s.case("tail calls that are bound lazily", tails_bound)
+        s.case("children: the first sample of a thread", only_children)
         s.case("losses", losses, "discard")
         s.case("the last samples only", losses, "wrap")
         s.case("a program that is killed", killed, "program")

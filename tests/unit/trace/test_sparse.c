@@ -2,17 +2,20 @@
 /*
  * test_sparse.c - samples that share readings of the clock, made up at random with the true time of each: bounds
  * contain it, order stays, and estimates are between the bounds.  Signal handlers come between a claim and
- * what follows it, in each other too, as they may in thunk_sparse.S.
+ * what follows it, in each other too, as they may in thunk_sparse.S.  And how a length is written of which no more
+ * is known than bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "trace/sparse.h"
+#include "trace/text.h"
 
 #define SAMPLES 20000u
 #define DEEPEST 3u
@@ -243,6 +246,35 @@ static void garbage_without_a_reading(void **state)
 	sparse_free(&x);
 }
 
+/* How a length is written of which this is known. */
+static void expect_length(uint64_t ns, uint64_t low, uint64_t high, const char *text)
+{
+	char buf[64] = "";
+	FILE *f = fmemopen(buf, sizeof(buf), "w");
+
+	assert_non_null(f);
+	text_put_bounded(f, ns, low, high);
+	fclose(f);
+	assert_string_equal(buf, text);
+}
+
+static void lengths_as_bounds(void **state)
+{
+	(void)state;
+	expect_length(1500, 1500, 1500, "  1.500 us");
+	expect_length(1500, 1000, 3000, "  1.500 us");
+	expect_length(0, 0, 0, "  0.000 us");
+	/* what has no least, or may be more than twice as long, or less than half */
+	expect_length(377, 188, 718, "  0.377 us");
+	expect_length(377, 187, 718, " <0.718 us");
+	expect_length(1500, 0, 3000, " <3.000 us");
+	expect_length(1500, 1000, 3002, " <3.002 us");
+	/* whose end nobody knows */
+	expect_length(1500, 1000, UINT64_MAX, " >1.000 us");
+	expect_length(1500000, 1, UINT64_MAX, " >0.001 us");
+	expect_length(1500, 0, UINT64_MAX, "        <?");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +283,7 @@ int main(void)
 		cmocka_unit_test(a_slow_phase_is_learnt),
 		cmocka_unit_test(a_sleep_is_not_shared_out),
 		cmocka_unit_test(garbage_without_a_reading),
+		cmocka_unit_test(lengths_as_bounds),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

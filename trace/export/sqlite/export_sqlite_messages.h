@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_sqlite_messages.h - MPI's messages in a trace database.
+ * export_sqlite_messages.h - messages of MPI and TCP in a trace database.
  *
  *   thread ◄── message (from one to another)
- *          ◄── mpi_wait (that one stood still because another was late)
+ *          ◄── message_wait (that one stood still because another was late)
  */
 #ifndef TRACE_EXPORT_SQLITE_MESSAGES_H
 #define TRACE_EXPORT_SQLITE_MESSAGES_H

@@ -13,9 +13,16 @@ const char export_sqlite_pages_tables[] =
 	"CREATE TABLE mapping(trace_id INT REFERENCES trace, mapping_id INT, process_id INT, pid INT, start INT, stop INT,"
 	" file_offset INT, name TEXT, PRIMARY KEY(trace_id, mapping_id),"
 	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"
-	/* node: NULL where it is not known; mapping_id: NULL where kron saw none */
+	/*
+	 * node: NULL where it is not known; mapping_id: NULL where kron saw none; mixed: 1 where other mappings had the
+	 * address at another time, and what was counted is of all
+	 */
 	"CREATE TABLE page(trace_id INT REFERENCES trace, process_id INT, address INT, size INT, tid INT, node INT,"
-	" reads INT, writes INT, mapping_id INT, FOREIGN KEY(trace_id, process_id) REFERENCES process);\n"
+	" reads INT, writes INT, mapping_id INT, mixed INT, FOREIGN KEY(trace_id, process_id) REFERENCES process);\n"
+	/* kron pages --by function; function_id: NULL where the trace has no name */
+	"CREATE TABLE page_function(trace_id INT REFERENCES trace, process_id INT, address INT, function_id INT,"
+	" reads INT, writes INT, FOREIGN KEY(trace_id, process_id) REFERENCES process,"
+	" FOREIGN KEY(trace_id, function_id) REFERENCES function);\n"
 	"CREATE TABLE page_look(trace_id INT REFERENCES trace, look_id INT, start INT, stop INT,"
 	" PRIMARY KEY(trace_id, look_id)) WITHOUT ROWID;\n"
 	"CREATE TABLE page_step(trace_id INT REFERENCES trace, look_id INT, process_id INT, address INT,"
@@ -29,15 +36,20 @@ const char export_sqlite_pages_tables[] =
 /* Addresses are texts in views: as numbers nobody can read them. */
 const char export_sqlite_pages_views[] =
 	"CREATE INDEX page_place ON page(trace_id, process_id, address);\n"
+	"CREATE INDEX page_function_place ON page_function(trace_id, process_id, address);\n"
 	"CREATE INDEX page_step_place ON page_step(trace_id, process_id, address);\n"
 	"CREATE INDEX page_home_place ON page_home(trace_id, process_id, address);\n"
 	"CREATE VIEW pages AS SELECT g.trace_id, g.process_id, p.pid, printf('0x%x', g.address) AS address,"
 	" m.name AS mapping, g.size, sum(g.reads) AS reads, sum(g.writes) AS writes,"
 	" count(DISTINCT g.tid) AS threads, count(DISTINCT CASE WHEN g.writes THEN g.tid END) AS writers,"
 	" (SELECT h.node FROM page_home h WHERE h.trace_id = g.trace_id AND h.process_id = g.process_id"
-	" AND h.address = g.address - g.address % 4096) AS home"
+	" AND h.address = g.address - g.address % 4096) AS home, max(g.mixed) AS mixed"
 	" FROM page g JOIN process p USING(trace_id, process_id)"
 	" LEFT JOIN mapping m USING(trace_id, mapping_id) GROUP BY g.trace_id, g.process_id, g.address;\n"
+	"CREATE VIEW page_functions AS SELECT g.trace_id, g.process_id, p.pid, printf('0x%x', g.address) AS address,"
+	" f.name AS function, m.path AS module, g.reads, g.writes"
+	" FROM page_function g JOIN process p USING(trace_id, process_id)"
+	" LEFT JOIN function f USING(trace_id, function_id) LEFT JOIN module m USING(trace_id, module_id);\n"
 	"CREATE VIEW page_steps AS SELECT s.trace_id, s.look_id, CAST(l.start * t.tick_ns AS INT) AS start_ns,"
 	" CAST(l.stop * t.tick_ns AS INT) AS stop_ns, s.process_id, p.pid,"
 	" printf('0x%x', s.address) AS address, s.reads, s.writes FROM page_step s"
@@ -125,25 +137,35 @@ static void put_mappings(struct fill *f)
 	sqlite3_finalize(s);
 }
 
-static int64_t mapping_of(const struct fill *f, uint32_t uid, uint64_t address)
-{
-	const struct trace_proc *proc = trace_proc_of(trace_part(f->t, f->part), uid);
-	const struct trace_mapping *m =
-		proc ? trace_pages_mapping(f->p, uid, (uint32_t)proc->pid, address) : NULL;
-
-	return m ? f->mappings + (m - f->p->maps.v) : NONE;
-}
-
 static void put_pages(struct fill *f)
 {
-	sqlite3_stmt *s = prepare(f, "INSERT INTO page VALUES(?,?,?,?,?,?,?,?,?)");
+	sqlite3_stmt *s = prepare(f, "INSERT INTO page VALUES(?,?,?,?,?,?,?,?,?,?)");
 
 	for (size_t i = 0; i < f->p->v.n && !f->error; i++) {
 		const struct trace_page *p = &f->p->v.v[i];
+		const struct trace_proc *proc = trace_proc_of(trace_part(f->t, f->part), p->uid);
+		const uint32_t pid = proc ? (uint32_t)proc->pid : 0;
+		const struct trace_mapping *m =
+			proc ? trace_pages_mapping(f->p, p->uid, pid, p->address) : NULL;
 
 		ROW(f, s, process_of(f, p->uid), (int64_t)p->address, f->p->unit, p->tid,
 		    node_of(p->node), (int64_t)p->reads, (int64_t)p->writes,
-		    mapping_of(f, p->uid, p->address));
+		    m ? f->mappings + (m - f->p->maps.v) : NONE,
+		    m && trace_pages_are_mixed(f->p, m, p->uid, pid, p->address));
+	}
+	sqlite3_finalize(s);
+}
+
+static void put_functions(struct fill *f)
+{
+	sqlite3_stmt *s = prepare(f, "INSERT INTO page_function VALUES(?,?,?,?,?,?)");
+
+	for (size_t i = 0; i < f->p->functions.n && !f->error; i++) {
+		const struct trace_page_function *p = &f->p->functions.v[i];
+		const struct trace_function *of = trace_part_function(f->t, f->part, p->function);
+
+		ROW(f, s, process_of(f, p->uid), (int64_t)p->address, of ? (int64_t)of->n : NONE,
+		    (int64_t)p->reads, (int64_t)p->writes);
 	}
 	sqlite3_finalize(s);
 }
@@ -199,6 +221,7 @@ int export_sqlite_pages(sqlite3 *db, int64_t trace_id, const struct trace *t)
 		f.p = &pages;
 		put_mappings(&f);
 		put_pages(&f);
+		put_functions(&f);
 		put_steps(&f);
 		put_places(&f);
 		f.mappings += (int64_t)pages.maps.n;

@@ -3,6 +3,7 @@
  * export_sqlite_pages.h - page reference counters in a trace database.
  *
  *   process ◄── page (what a thread did to a page, from a node) ──► mapping
+ *           ◄── page_function (what a function did to a page, in all threads) ──► function
  *           ◄── page_step (what was touched between two looks) ──► page_look
  *           ◄── page_home, page_move
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mpi_blame.c - whose fault the waits are.
+ * blame.c - whose fault the waits are.
  *
  *   rank 1  ──────┤ waits for 0 ├──      While rank 1 waits for rank 0, that waits for rank 3 most of the time: that part of the
  *   rank 0  ───┤ waits for 3 ├─────      wait is rank 3's fault, the rest is rank 0's.
@@ -11,19 +11,19 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "trace/messages/mpi.h"
+#include "trace/messages/messages.h"
 
 enum { DEEPEST = 256 }; /* clocks that disagree can make a circle of waits */
 
 struct blame {
-	const struct mpi_wait *waits; /* by `who`, then `since` */
-	size_t *first;                /* of each lane; one more at the end */
+	const struct message_wait *waits; /* by `who`, then `since` */
+	size_t *first;                    /* of each lane; one more at the end */
 	uint64_t *caused;
 };
 
 static int in_order(const void *a, const void *b)
 {
-	const struct mpi_wait *x = a, *y = b;
+	const struct message_wait *x = a, *y = b;
 
 	if (x->who != y->who)
 		return x->who < y->who ? -1 : 1;
@@ -52,7 +52,7 @@ static void blame(struct blame *b, uint32_t lane, uint64_t since, uint64_t until
 
 	for (size_t i = depth < DEEPEST ? wait_after(b, lane, since) : end;
 	     i < end && since < until; i++) {
-		const struct mpi_wait *w = &b->waits[i];
+		const struct message_wait *w = &b->waits[i];
 		const uint64_t from = w->since > since ? w->since : since;
 		const uint64_t to = w->until < until ? w->until : until;
 
@@ -66,7 +66,7 @@ static void blame(struct blame *b, uint32_t lane, uint64_t since, uint64_t until
 	b->caused[lane] += since < until ? until - since : 0;
 }
 
-void mpi_blame(struct mpi_wait *waits, size_t n, uint64_t *caused, size_t nlanes)
+void message_blame(struct message_wait *waits, size_t n, uint64_t *caused, size_t nlanes)
 {
 	struct blame b = {waits, xcalloc(nlanes + 1, sizeof(size_t)), caused};
 

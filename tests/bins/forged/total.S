@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forged.S - two libraries that differ in one byte, and in what a plan of them must be.
+ * total.S - two libraries that differ in one byte, and in what a plan of them must be.
  *
  *   total(n)   plain: 1 + 2 + ... + n; its loop leads into the first five bytes of the function.
  *              -DFORGED: n; the loop begins after the sixth byte, and those five are free.

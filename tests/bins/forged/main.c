@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forged_main.c - calls total() of forged.S so often as its argument says, and prints the sum. */
+/* main.c - calls total() of total.S as often as its argument says, and prints the sum. */
 #include <stdio.h>
 #include <stdlib.h>
 
