@@ -21,9 +21,7 @@
  * keeps its counts, and the page gets another one.
  */
 #include <errno.h>
-#include <time.h>
 #include <sys/mman.h>
-#include <linux/futex.h>
 #include "runtime/bus/bus.h"
 #include "runtime/core/chunks.h"
 #include "runtime/core/thread.h"
@@ -69,8 +67,6 @@ static bool is_chunk_end(uint64_t at)
 /* The pool may have to grow first. */
 static int32_t take_chunk(uint64_t mine)
 {
-	struct timespec slice = {.tv_sec = 0, .tv_nsec = WAIT_SLICE_NS};
-
 	for (uint32_t i = 0;; i++) {
 		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
 		int32_t index = rt_chunk_take(mine, NULL);
@@ -78,7 +74,7 @@ static int32_t take_chunk(uint64_t mine)
 		if (index >= 0 || i == WAITS || kron_rt.quiet || !rt_pool_can_grow())
 			return index;
 		rt_collector_wake();
-		sys4(__NR_futex, (long)&kron_rt.ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice);
+		rt_pool_sleep(seen, WAIT_SLICE_NS);
 	}
 }
 

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <time.h>
 #include <sys/uio.h>
 #include <linux/futex.h>
 #include "board/model/holes.h"
@@ -284,4 +285,37 @@ int32_t rt_chunk_take(uint64_t mine, uint32_t *note)
 	if (index < 0 && rt_when_full() == KRON_WHEN_FULL_WRAP && !rt_pool_can_grow())
 		index = take_oldest(mine, note);
 	return index;
+}
+
+/* ---- sleep until there is one ---- */
+
+#define WAKERS_YIELDS 8
+#define WAKERS_NAP_NS 100000
+#define WAKERS_NAPS 1000 /* 100 ms and more */
+
+/*
+ * Who wakes many threads lists them first and wakes them one by one.  One that is listed and has woken by itself meanwhile,
+ * its time being over, is woken once more, later: in a system call of the program, and of these rt_sigtimedwait() takes
+ * each waking for a signal, and fails with EINTR.  So nobody goes on before he who wakes is done; a killed one never is.
+ */
+static void await_wakers(void)
+{
+	const struct timespec nap = {.tv_nsec = WAKERS_NAP_NS};
+
+	for (unsigned i = 0; i < WAKERS_NAPS; i++) {
+		if (!__atomic_load_n(&kron_rt.ctl->wakers, __ATOMIC_ACQUIRE))
+			return;
+		if (i < WAKERS_YIELDS)
+			sys2(__NR_sched_yield, 0, 0);
+		else
+			sys2(__NR_nanosleep, (long)&nap, 0);
+	}
+}
+
+void rt_pool_sleep(uint32_t seen, long slice_ns)
+{
+	struct timespec slice = {.tv_nsec = slice_ns};
+
+	if (!sys4(__NR_futex, (long)&kron_rt.ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice))
+		await_wakers();
 }

@@ -30,5 +30,7 @@ int32_t rt_chunk_ending(uint64_t end) __attribute__((visibility("hidden")));
 bool rt_pool_can_grow(void) __attribute__((visibility("hidden")));
 /* We have waited for it long enough: until it has grown it counts as full. */
 void rt_pool_growth_ends(void) __attribute__((visibility("hidden")));
+/* Until something was freed since wake_waiters was `seen`, or the time is over: lane.c, "Why nobody sleeps past". */
+void rt_pool_sleep(uint32_t seen, long slice_ns) __attribute__((visibility("hidden")));
 
 #endif

@@ -71,12 +71,9 @@
 #define WAIT_SLICE_NS 100000000 /* how often a waiter looks whether the collector still lives */
 #define WAIT_MAX_MS 10000u      /* in which nothing at all was freed */
 #define GROW_SLICE_NS 5000000   /* likewise where the pool can grow */
-#define WAKERS_YIELDS 8
-#define WAKERS_NAP_NS 100000
-#define WAKERS_NAPS 1000  /* 100 ms and more */
-#define GROW_MAX_MS 100u  /* without growth */
-#define IN_VAIN_MAX 1000u /* handlers that installed a chunk while we did, and filled it */
-#define DEEP 0x20000u     /* handlers in each other, on the stack of who waits */
+#define GROW_MAX_MS 100u        /* without growth */
+#define IN_VAIN_MAX 1000u       /* handlers that installed a chunk while we did, and filled it */
+#define DEEP 0x20000u           /* handlers in each other, on the stack of who waits */
 #define STACK_MAX 0x10000000u
 #define PATIENCE_WAIT_MS 30000u /* with --when-full wait */
 #define PATIENCE_ELSE_MS 2000u  /* while the pool grows, or where kron ctl has said to wait */
@@ -487,25 +484,6 @@ static void signals_open(const struct work *w, uint64_t mask)
  */
 
 /*
- * Who wakes many threads lists them first and wakes them one by one.  One that is listed and has woken by itself meanwhile,
- * its time being over, is woken once more, later: in a system call of the program, and of these rt_sigtimedwait() takes
- * each waking for a signal, and fails with EINTR.  So nobody goes on before he who wakes is done; a killed one never is.
- */
-static void await_wakers(const struct kron_ctl *ctl)
-{
-	const struct timespec nap = {.tv_nsec = WAKERS_NAP_NS};
-
-	for (unsigned i = 0; i < WAKERS_NAPS; i++) {
-		if (!__atomic_load_n(&ctl->wakers, __ATOMIC_ACQUIRE))
-			return;
-		if (i < WAKERS_YIELDS)
-			sys2(__NR_sched_yield, 0, 0);
-		else
-			sys2(__NR_nanosleep, (long)&nap, 0);
-	}
-}
-
-/*
  * Sleep until the collector has freed something, at most a slice.
  * Handlers run meanwhile, unless it is one of theirs that waits (I2); so however fast signals
  * come, a thread waits twice at most.  One may fork, or leave by longjmp, so the trigger counts
@@ -514,8 +492,7 @@ static void await_wakers(const struct kron_ctl *ctl)
 static void wait_for_room(const struct work *w, uint32_t seen)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
-	struct timespec slice = {.tv_sec = 0,
-				 .tv_nsec = rt_pool_can_grow() ? GROW_SLICE_NS : WAIT_SLICE_NS};
+	const long slice = rt_pool_can_grow() ? GROW_SLICE_NS : WAIT_SLICE_NS;
 	const uint64_t mask = signals_close(w);
 	const bool ours = !is_another(w);
 
@@ -527,8 +504,7 @@ static void wait_for_room(const struct work *w, uint32_t seen)
 	signals_open(w, mask);
 	if (!ours)
 		return;
-	if (!sys4(__NR_futex, (long)&ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice))
-		await_wakers(ctl);
+	rt_pool_sleep(seen, slice);
 	signals_close(w);
 	if (!is_another(w)) { /* a child that a handler forked: the books are its parent's */
 		__atomic_fetch_sub(&ctl->waiters, 1, __ATOMIC_RELAXED);

@@ -2,8 +2,13 @@
 /* test_lane.c - lanes, chunks and losses: samples taken + samples lost = triggers, exactly. */
 #define _GNU_SOURCE
 #include <setjmp.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "board/model/holes.h"
+#include "runtime/core/chunks.h"
 #include "tests/unit/runtime/lane_rig.h"
 
 /* ---- chunks follow each other ---- */
@@ -137,6 +142,43 @@ static void wait_gives_up_without_collector(void)
 	kron_rt.collector_pid = dead;
 	rig_trigger(probe, 100000);
 	CHECK_EQ(tally_all().samples + rig_lost(&board), 100000);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *sleep_once(void *back_at)
+{
+	rt_pool_sleep(board.ctl->wake_waiters, 900000000);
+	__atomic_store_n((uint64_t *)back_at, now_ns(), __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Who is still in the kernel's list of those to wake would be woken once more, in a system call of the program. */
+static void woken_waits_for_his_waker(void)
+{
+	uint64_t back_at, woken_at;
+	bool woken = false;
+	pthread_t t;
+
+	set_up(1, KRON_WHEN_FULL_WAIT);
+	board.ctl->wakers = 1; /* and never done: killed */
+	while (!woken) {
+		__atomic_store_n(&back_at, 0, __ATOMIC_RELAXED);
+		CHECK(pthread_create(&t, NULL, sleep_once, &back_at) == 0);
+		while (!woken && !__atomic_load_n(&back_at, __ATOMIC_RELAXED)) {
+			woken_at = now_ns();
+			woken = syscall(SYS_futex, &board.ctl->wake_waiters, FUTEX_WAKE, 1, NULL,
+					NULL, 0) == 1;
+		}
+		pthread_join(t, NULL);
+	}
+	CHECK(back_at >= woken_at + 100000000);
 }
 
 /* ---- wrap ---- */
@@ -379,6 +421,7 @@ static const struct tap_test tests[] = {
 	{"wait_loses_nothing", wait_loses_nothing},
 	{"wait_gives_up_when_closing", wait_gives_up_when_closing},
 	{"wait_gives_up_without_collector", wait_gives_up_without_collector},
+	{"woken_waits_for_his_waker", woken_waits_for_his_waker},
 	{"wrap_is_exact", wrap_is_exact},
 	{"wrap_keeps_the_newest", wrap_keeps_the_newest},
 	{"wrap_spares_holes", wrap_spares_holes},
