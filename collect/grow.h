@@ -20,6 +20,7 @@ struct grow {
 	bool running;
 	bool stop; /* atomic */
 	bool give_back;
+	uint32_t wanted; /* atomic: chunks that are to be free once, then 0 */
 };
 
 int grow_start(struct grow *g, struct segment *seg, struct err *err);
@@ -28,8 +29,14 @@ int grow_start(struct grow *g, struct segment *seg, struct err *err);
 void grow_ask_to_stop(struct grow *g, bool give_back);
 void grow_stop(struct grow *g);
 
-/* Get chunks until half of the pool is free, or there are no more to be had. */
-void grow_pool(struct segment *seg);
+/*
+ * Many threads will want a chunk at once: have that many free.  Waits until they are, or as many as a quarter of the
+ * limit allows; a second at most, for they come when they are asked for as well.
+ */
+void grow_make_room(struct grow *g, uint64_t chunks);
+
+/* Get chunks until half of the pool is free and `wanted` chunks are, or there are no more to be had. */
+void grow_pool(struct segment *seg, uint32_t wanted);
 
 /* Waiters sleep for a free chunk or the end: wake them. */
 void segment_wake_waiters(struct segment *seg);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/str.h"
+#include "collect/kernel/process_maps.h"
 
 /* ---- the command line ---- */
 
@@ -79,6 +80,15 @@ int attached_prepare(struct attached *a, struct err *err)
 	return surgeon_start(&a->surgeon, err);
 }
 
+/* Its threads run on all at once, and each wants a chunk. */
+static void make_room(struct collector *c, pid_t pid)
+{
+	struct process_stat stat;
+
+	if (process_read_stat(pid, 0, &stat) && stat.threads > 1)
+		grow_make_room(&c->grow, (uint64_t)stat.threads);
+}
+
 int attached_start(struct attached *a, struct collector *c, const char *runtime, struct err *err)
 {
 	char *value = collector_environment(c, runtime);
@@ -92,9 +102,12 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
 		a->v.v[i].leaves = a->children;
 		a->v.v[i].place = (unsigned)i;
 	}
-	vec_for(&a->v, l)
-		if (!code)
-			code = live_process_attach(l, &a->surgeon, &c->server, entry, err);
+	vec_for(&a->v, l) {
+		if (code)
+			break;
+		make_room(c, l->pid);
+		code = live_process_attach(l, &a->surgeon, &c->server, entry, err);
+	}
 	xfree(entry);
 	xfree(value);
 	return code;

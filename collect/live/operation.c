@@ -36,7 +36,9 @@
 #include "collect/live/thread_data.h"
 
 #define DETACH_MS 10000u
-#define DETACH_TRIES 150u   /* at least: where many want the processors, its threads hardly run */
+#define DETACH_TRIES 150u /* at least: where many want the processors, its threads hardly run */
+#define AHEAD_TRIES 4u    /* without it: mostly one is enough */
+#define AHEAD_NS 3000000
 #define DETACH_ALL_MS 60000 /* for the process and all its children, even if these go on forking */
 /* Between two tries, twice as long after each 16: a thread that has not come out by then sleeps. */
 #define DETACH_PAUSE_NS 2000000
@@ -136,7 +138,8 @@ static size_t move_pcs(const struct kron_live_call *call, struct live_threads *t
 			place_in_call(t, k, call->pc[n], call->pc[n + 1]);
 		else if (call->pc[n])
 			set_rip(k, call->pc[n]);
-		left += !call->pc[n] && k->stopped;
+		k->goes_ahead = !call->pc[n] && k->stopped;
+		left += k->goes_ahead;
 		n += 2;
 	}
 	for (size_t i = 0; i < f->v.n; i++, n++) {
@@ -642,6 +645,19 @@ static void pause_before(unsigned try)
 	nanosleep(&ts, NULL);
 }
 
+/*
+ * Where many threads want the processors, one that is in a probe may not run for seconds, or be the next to
+ * sleep in the kernel's queue for the memory map: it runs on before the others do.
+ */
+static void go_on(struct live_threads *t, unsigned try)
+{
+	const struct timespec ahead = {.tv_nsec = AHEAD_NS};
+
+	if (try >= AHEAD_TRIES && threads_go_ahead(t))
+		nanosleep(&ahead, NULL);
+	threads_go(t);
+}
+
 static int detach_process(struct operation *o, pid_t pid, struct err *err)
 {
 	const uint64_t start = clock_ms(CLOCK_MONOTONIC);
@@ -663,7 +679,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 		if (!code) {
 			code = try_to_detach(o, &in, &t, err);
 			if (code == 1)
-				threads_go(&t); /* stopped again at once */
+				go_on(&t, i); /* stopped again at once */
 			else
 				restart_go(&t, 0);
 			note_stop(o, &t);

@@ -722,7 +722,8 @@ static void let_first_take_signals(const struct live_threads *t)
 	}
 }
 
-static void let_all_go(struct live_threads *t)
+/* ahead: only those that go ahead, and the first in any case. */
+static void let_all_go(struct live_threads *t, bool ahead)
 {
 	struct live_thread *first = thread_of(t, t->pid);
 
@@ -732,10 +733,11 @@ static void let_all_go(struct live_threads *t)
 	}
 	/* They have another system call to make, which a filter that comes next may forbid. */
 	vec_for(&t->v, k)
-		if ((int64_t)k->regs.rax == -ERESTART_RESTARTBLOCK)
+		if ((int64_t)k->regs.rax == -ERESTART_RESTARTBLOCK && (!ahead || k->goes_ahead))
 			let_go(t, k);
 	vec_for(&t->v, k)
-		let_go(t, k);
+		if (!ahead || k->goes_ahead)
+			let_go(t, k);
 }
 
 static void await_late(struct live_threads *t, bool first)
@@ -752,7 +754,7 @@ static void await_late(struct live_threads *t, bool first)
 /* The others run meanwhile: a thread cannot be let go before it has stopped. */
 void threads_go_before_late(struct live_threads *t)
 {
-	let_all_go(t);
+	let_all_go(t, false);
 	await_late(t, false);
 	await_late(t, true); /* the end of a first thread comes after those of the others */
 }
@@ -761,7 +763,7 @@ size_t threads_go_standing(struct live_threads *t)
 {
 	size_t n = 0;
 
-	let_all_go(t);
+	let_all_go(t, false);
 	for (size_t i = 0; i < t->v.n; i++)
 		if (!t->v.v[i].gone)
 			t->v.v[n++] = t->v.v[i];
@@ -769,10 +771,21 @@ size_t threads_go_standing(struct live_threads *t)
 	return n;
 }
 
+bool threads_go_ahead(struct live_threads *t)
+{
+	bool any = false;
+
+	vec_for(&t->v, k)
+		any |= k->goes_ahead;
+	if (any)
+		let_all_go(t, true);
+	return any;
+}
+
 void threads_go(struct live_threads *t)
 {
 	threads_go_before_late(t);
-	let_all_go(t);
+	let_all_go(t, false);
 	t->stood_ns = clock_ns(CLOCK_MONOTONIC) - t->since_ns;
 	vec_free(&t->v);
 	if (t->mem >= 0)

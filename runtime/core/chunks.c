@@ -75,26 +75,36 @@ static bool are_few(int32_t left, uint32_t ready)
 	return (is_ring ? RING_FEW : 2) * (int64_t)left < (int64_t)ready;
 }
 
-static int32_t take_free(uint64_t mine, uint32_t *note)
+static int32_t take_free_among(uint64_t mine, uint32_t *note, uint32_t from, uint32_t to)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
-	uint32_t ready = rt_pool_usable();
 	uint32_t i;
 
-	for (i = 0; i < ready; i++) {
+	for (i = from; i < to; i++) {
 		if (__atomic_load_n(&kron_rt.states[i], __ATOMIC_RELAXED) != KRON_CHUNK_FREE)
 			continue;
 		__atomic_store_n(note, i + 1, __ATOMIC_RELAXED);
 		if (word_swap(i, KRON_CHUNK_FREE, mine)) {
 			int32_t left = __atomic_sub_fetch(&ctl->free_count, 1, __ATOMIC_RELAXED);
 
-			if (are_few(left, ready))
+			if (are_few(left, rt_pool_ready()))
 				rt_collector_wake();
 			return (int32_t)i;
 		}
 	}
 	__atomic_store_n(note, 0, __ATOMIC_RELAXED);
 	return -1;
+}
+
+/* Among those that are mapped first: hundreds of threads that all map more wait for each other. */
+static int32_t take_free(uint64_t mine, uint32_t *note)
+{
+	const uint32_t mapped = rt_pool_mapped();
+	int32_t index = take_free_among(mine, note, 0, mapped);
+
+	return index < 0 && rt_pool_ready() > mapped
+		       ? take_free_among(mine, note, mapped, rt_pool_usable())
+		       : index;
 }
 
 /* ---- wrap mode: the oldest full one ---- */

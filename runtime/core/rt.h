@@ -81,6 +81,7 @@ struct rt_proc {
 	uint32_t epoch;      /* board/model/access.h: zero in a forked child */
 	uint32_t asks;       /* atomic: one of the threads asks the collector (hook_dl.c) */
 	int32_t busy;        /* atomic: threads between rt_busy_begin() and rt_busy_end() */
+	uint32_t grows;      /* atomic: a thread makes a mapping longer (memory.c) */
 	/* All threads stood still for kron then, by sys_now_ms(), and some may not have gone on; 0: they have. */
 	_Atomic uint64_t stood_ms;
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */

@@ -2,6 +2,7 @@
 /* static_thread.c - thread.h where no thread-local storage is ours: see static.h */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
+#include <linux/futex.h>
 #include <sys/uio.h>
 #include "runtime/core/thread.h"
 #include "runtime/static/static.h"
@@ -74,15 +75,18 @@ static uint32_t self_index(uint64_t word)
 	return (uint32_t)word >> RT_SELF_SHIFT & RT_THREADS_MASK;
 }
 
-static uint32_t number_near(uint64_t base, long offset)
+/*
+ * Is that what its data has there?  Memory that cannot be read has nothing.  A futex is compared without the
+ * kernel's lock of the memory map, in whose queue hundreds of threads would stand, each until it gets a processor again.
+ */
+static bool has_number_at(uint64_t base, long offset, uint32_t tid)
 {
-	uint32_t word = 0;
+	uint32_t nobody = 0;
 
 	if (kron_rt.quiet) /* it is where we have the number from */
-		return number_at(offset);
-	if (read_words(&word, base + (uint64_t)offset, sizeof(word)) != sizeof(word))
-		return RT_TID_DEAD;
-	return word;
+		return number_at(offset) == tid;
+	return !sys6(__NR_futex, (long)(base + (uint64_t)offset), FUTEX_CMP_REQUEUE_PRIVATE, 0, 0,
+		     (long)&nobody, tid);
 }
 
 /* The offset from the base of a word of [from, end), in one page; 0: there is none. */
@@ -151,7 +155,7 @@ static bool has_number(uint64_t base, uint32_t tid)
 {
 	const long offset = kron_rt_tid_offset;
 
-	return offset && number_near(base, offset) == tid;
+	return offset && has_number_at(base, offset, tid);
 }
 
 static void write_entry(uint64_t *key, struct rt_lane **to, uint64_t none, uint64_t base,

@@ -17,6 +17,7 @@
  * said with it, so nothing can shrink.
  */
 #define _GNU_SOURCE
+#include <time.h>
 #include <sys/mman.h>
 #include <linux/mman.h>
 #include "runtime/sys/memory.h"
@@ -27,6 +28,8 @@
 
 #define QUIET_CHUNKS 512u /* 32 MiB, opened before a seccomp filter */
 #define QUIET_LANES 1024u
+#define TURN_NAP_NS 50000
+#define TURN_NAPS 400u   /* 20 ms and more */
 #define LANES_FIRST 192u /* 24 KiB; with rt_proc a mapping of 32 */
 #define LANES_STEP 512u
 
@@ -113,16 +116,37 @@ static void say_longer(struct rt_growing *g, uint32_t want)
 }
 
 /*
+ * One thread at a time asks the kernel: hundreds that stand in the queue for its lock of the memory map, each until it
+ * gets a processor again, hold up all others that want that lock.  It is not waited for very long: one that
+ * was killed in a vfork never says that it is done.  Signals are blocked when it returns, as mask has them.
+ */
+static void await_turn(const struct rt_growing *g, uint32_t want, uint64_t *mask)
+{
+	const struct timespec nap = {.tv_nsec = TURN_NAP_NS};
+
+	for (unsigned i = 0;; i++) {
+		*mask = rt_signals_block();
+		if (!__atomic_exchange_n(&kron_rt.proc->grows, 1, __ATOMIC_ACQUIRE) ||
+		    i == TURN_NAPS || __atomic_load_n(&g->now, __ATOMIC_RELAXED) >= want)
+			return;
+		rt_signals_restore(*mask);
+		sys2(__NR_nanosleep, (long)&nap, 0);
+	}
+}
+
+/*
  * Make it `want` units long.  False: not now.  Who forks while another thread is between the system
  * call and the store has a child whose mapping is longer than it knows; `next` tells it.
  */
 static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
 {
-	uint32_t old = __atomic_load_n(&g->now, __ATOMIC_ACQUIRE);
-	uint32_t next = __atomic_load_n(&g->next, __ATOMIC_RELAXED);
-	uint64_t mask = rt_signals_block();
+	uint64_t mask;
+	uint32_t old, next;
 	bool grown = false;
 
+	await_turn(g, want, &mask);
+	old = __atomic_load_n(&g->now, __ATOMIC_ACQUIRE);
+	next = __atomic_load_n(&g->next, __ATOMIC_RELAXED);
 	if (old >= want) {
 		grown = true;
 	} else {
@@ -137,13 +161,14 @@ static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
 		else
 			__atomic_store_n(&g->next, next, __ATOMIC_RELAXED);
 	}
+	__atomic_store_n(&kron_rt.proc->grows, 0, __ATOMIC_RELEASE);
 	rt_signals_restore(mask);
 	return grown || __atomic_load_n(&g->now, __ATOMIC_ACQUIRE) >= want;
 }
 
 /* ---- the pool ---- */
 
-static uint32_t pool_ready(void)
+uint32_t rt_pool_ready(void)
 {
 	uint32_t ready = __atomic_load_n(&kron_rt.ctl->chunks_ready, __ATOMIC_ACQUIRE);
 
@@ -158,7 +183,7 @@ long rt_pool_map(const struct rt_segment *seg)
 	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
 	if (kron_rt.chunks > KRON_CHUNKS_MAX)
 		kron_rt.chunks = KRON_CHUNKS_MAX;
-	opened = pool_ready() ? pool_ready() : 1;
+	opened = rt_pool_ready() ? rt_pool_ready() : 1;
 	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)opened * KRON_CHUNK_SIZE,
 			   PROT_READ | PROT_WRITE, seg->fd, KRON_POOL_OFFSET);
 	if (sys_failed(at))
@@ -187,9 +212,17 @@ uint64_t rt_pool_size(void)
 	return (uint64_t)__atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE) * KRON_CHUNK_SIZE;
 }
 
+uint32_t rt_pool_mapped(void)
+{
+	uint32_t ready = rt_pool_ready();
+	uint32_t opened = __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
+
+	return ready < opened ? ready : opened;
+}
+
 uint32_t rt_pool_usable(void)
 {
-	uint32_t ready = pool_ready();
+	uint32_t ready = rt_pool_ready();
 	uint32_t opened = __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
 	uint64_t tried;
 
@@ -215,7 +248,7 @@ void rt_memory_open_ahead(void)
 	uint32_t wanted = kron_rt.chunks < QUIET_CHUNKS ? kron_rt.chunks : QUIET_CHUNKS;
 
 	/* Chunks that have no pages yet are not touched before they are FREE. */
-	grow(&kron_rt.opened, KRON_CHUNK_SIZE, wanted > pool_ready() ? wanted : pool_ready());
+	grow(&kron_rt.opened, KRON_CHUNK_SIZE, wanted > rt_pool_ready() ? wanted : rt_pool_ready());
 	rt_private_holds(kron_rt.lanes_before % RT_LANES_MAX + QUIET_LANES);
 }
 

@@ -19,7 +19,9 @@ long rt_pool_map(const struct rt_segment *seg) __attribute__((visibility("hidden
 void rt_pool_unmap(void) __attribute__((visibility("hidden")));
 /* What is mapped of the segment comes into core dumps, for kron recover. */
 void rt_memory_into_cores(void) __attribute__((visibility("hidden")));
-/* Chunks [0, n) that may be touched. */
+/* Chunks [0, n): those that there are; of them those that may be touched; the same, after mapping the rest if that can be. */
+uint32_t rt_pool_ready(void) __attribute__((visibility("hidden")));
+uint32_t rt_pool_mapped(void) __attribute__((visibility("hidden")));
 uint32_t rt_pool_usable(void) __attribute__((visibility("hidden")));
 /* Nothing can be mapped later: map what may be needed of pool and lanes. */
 void rt_memory_open_ahead(void) __attribute__((visibility("hidden")));

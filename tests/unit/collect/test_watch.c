@@ -129,7 +129,7 @@ static void take_chunk(uint32_t lane)
 {
 	uint32_t i = 0;
 
-	grow_pool(&r.seg);
+	grow_pool(&r.seg, 0);
 	while (r.seg.states[i] != KRON_CHUNK_FREE)
 		i++;
 	assert_true(i < segment_ready(&r.seg));
