@@ -336,9 +336,27 @@ void monitor_variables_find(struct variables *v, pid_t pid)
 	look(v, pid);
 }
 
+/* What was read may be of a program that has been executed since they were found, or of another library. */
+static void drop_changed(const struct variables *v, pid_t pid, struct reading *out)
+{
+	struct process_maps maps = {0};
+	struct err err;
+
+	if (!are_all_the_programs(v) && process_maps_read(&maps, pid, &err))
+		memset(&maps, 0, sizeof(maps));
+	for (size_t i = 0; i < v->v.n; i++)
+		if (v->v.v[i].home.ino && !is_home(&v->v.v[i], &maps))
+			out[i] = (struct reading){0};
+	process_maps_free(&maps);
+	if (process_image(pid) != v->image)
+		memset(out, 0, v->v.n * sizeof(*out));
+}
+
 void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
 {
 	monitor_variables_find(v, pid);
 	for (size_t i = 0; i < v->v.n; i++)
 		read_one(&v->v.v[i], pid, &out[i]);
+	if (v->v.n)
+		drop_changed(v, pid, out);
 }
