@@ -89,11 +89,37 @@ static void make_room(struct collector *c, pid_t pid)
 		grow_make_room(&c->grow, (uint64_t)stat.threads);
 }
 
+/* Readable when somebody wants the recording to end. */
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int start_all(struct attached *a, struct collector *c, const char *entry, struct err *err)
+{
+	int code = 0;
+
+	vec_for(&a->v, l) {
+		if (code)
+			break;
+		make_room(c, l->pid);
+		code = live_process_attach(l, &a->surgeon, &c->server, entry, err);
+	}
+	return code;
+}
+
 int attached_start(struct attached *a, struct collector *c, const char *runtime, struct err *err)
 {
 	char *value = collector_environment(c, runtime);
 	char *entry = xasprintf(KRON_ENV_RT "=%s", value);
-	int code = 0;
+	int code;
 
 	c->answerer.file_made = surgeon_take_file;
 	c->answerer.file_ctx = &a->surgeon;
@@ -102,12 +128,12 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
 		a->v.v[i].leaves = a->children;
 		a->v.v[i].place = (unsigned)i;
 	}
-	vec_for(&a->v, l) {
-		if (code)
-			break;
-		make_room(c, l->pid);
-		code = live_process_attach(l, &a->surgeon, &c->server, entry, err);
-	}
+	if (!a->v.v[0].starts) /* a signal for the program that starts is the program's */
+		a->surgeon.interrupt = open_signals();
+	code = start_all(a, c, entry, err);
+	if (a->surgeon.interrupt >= 0)
+		close(a->surgeon.interrupt);
+	a->surgeon.interrupt = -1;
 	xfree(entry);
 	xfree(value);
 	return code;
@@ -177,14 +203,8 @@ void attached_wait(struct attached *a)
 	const uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	struct signalfd_siginfo info;
 	struct pollfd *p = xcalloc(a->v.n + 1, sizeof(*p));
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
-	p[0] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	p[0] = (struct pollfd){.fd = open_signals(), .events = POLLIN};
 	while (!a->signal && !are_all_over(a)) {
 		for (size_t i = 0; i < a->v.n; i++)
 			p[i + 1] = (struct pollfd){.fd = is_over(&a->v.v[i]) ? -1 : a->v.v[i].pidfd,

@@ -334,7 +334,7 @@ int operation_attach(struct operation *o, const char *entry, const struct operat
 		     struct err *err)
 {
 	struct live_threads t;
-	int code = restart_stop(&t, o->pid, err);
+	int code = restart_stop(&t, o->pid, o->unwanted, o->ctx, err);
 
 	if (!code) {
 		code = is_another(o) ? err_set(err, ESRCH, "process %d has ended", o->pid)
@@ -440,7 +440,7 @@ int operation_change(struct operation *o, uint64_t entry, const struct operation
 		     struct err *err)
 {
 	struct live_threads t;
-	int code = restart_stop(&t, o->pid, err);
+	int code = restart_stop(&t, o->pid, o->unwanted, o->ctx, err);
 
 	if (code == -EPERM && threads_have_surgeon(o->pid))
 		return -EAGAIN; /* it has just been executed */
@@ -675,7 +675,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 			pause_before(i);
 		if (!find_inside(o, pid, &in))
 			return 0; /* it has ended, or executed another program */
-		code = restart_stop(&t, pid, err);
+		code = restart_stop(&t, pid, NULL, NULL, err);
 		if (!code) {
 			code = try_to_detach(o, &in, &t, err);
 			if (code == 1)

@@ -25,6 +25,9 @@ struct operation {
 	bool stays;        /* nobody finds its goroutines */
 	bool remains;      /* of an ended recording, which may have begun to leave */
 	uint64_t deadline; /* operation_detach(): CLOCK_MONOTONIC, ms */
+	/* While a moment is waited for to stop the process: is it to be left alone after all?  NULL: it is not. */
+	bool (*unwanted)(void *ctx);
+	void *ctx;
 	uint64_t stood;    /* of kron_live_call, 0: none */
 	uint64_t stood_ns; /* its longest stop so far */
 };

@@ -29,6 +29,7 @@
 #define GO_ON_MS 10000    /* of who has yet to get a processor */
 #define RAN_NS 2000000    /* who has run for so long has gone on */
 #define UNKNOWN_MS 200    /* the same, where the kernel does not say how long anybody has run */
+#define SLICE_MS 200      /* how often it is asked whether the stop is still wanted */
 #define STOP_MS 10000     /* a child that borrows the memory ends, or executes a program */
 
 /* ---- since when ---- */
@@ -266,16 +267,20 @@ void restart_interrupted(struct live_threads *t, const struct live_waits *w)
 	}
 }
 
-int restart_stop(struct live_threads *t, pid_t pid, struct err *err)
+int restart_stop(struct live_threads *t, pid_t pid, bool (*unwanted)(void *ctx), void *ctx,
+		 struct err *err)
 {
 	const uint64_t deadline = clock_ms(CLOCK_MONOTONIC) + STOP_MS;
 	int code;
 
 	do {
+		const uint64_t slice = clock_ms(CLOCK_MONOTONIC) + SLICE_MS;
 		struct live_waits waits;
 
+		if (unwanted && unwanted(ctx))
+			return err_set(err, ECANCELED, "the recorder does not want it");
 		waits_look(&waits, pid);
-		code = threads_stop(t, pid, deadline, err);
+		code = threads_stop(t, pid, slice, err);
 		restart_interrupted(t, &waits);
 		if (code) {
 			threads_go_before_late(t);

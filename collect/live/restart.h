@@ -13,9 +13,10 @@
 /*
  * threads_stop(), again while a child borrows the memory or a thread cannot be interrupted, for ten seconds
  * at most.  Who was in such a call goes back to it, with the time that was left, also when not all of them
- * could be stopped: then they run on.
+ * could be stopped: then they run on.  unwanted (may be NULL): -ECANCELED.
  */
-int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
+int restart_stop(struct live_threads *t, pid_t pid, bool (*unwanted)(void *ctx), void *ctx,
+		 struct err *err);
 /*
  * threads_go(), and waits, for ten seconds at most, until who slept is back in its sleep.  Only then the word at `stood`
  * of the process becomes 0 (0: there is none): before, a seccomp filter that comes may forbid the call with which the

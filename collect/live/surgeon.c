@@ -171,6 +171,18 @@ static bool recorder_has_gone(const struct table *t)
 	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
 }
 
+/* While nothing has been done: the recorder has gone, or says so. */
+static bool is_unwanted(void *ctx)
+{
+	struct table *t = ctx;
+	struct message m;
+
+	take_files(t);
+	return recorder_has_gone(t) ||
+	       (recv(t->sock, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(m) &&
+		m.kind == DROP);
+}
+
 static int await_word(struct table *t, struct err *err)
 {
 	struct message m;
@@ -226,6 +238,8 @@ static void attach(struct table *t, const struct surgeon_job *job)
 			      .children = job->children,
 			      .leaves = job->leaves,
 			      .stays = job->stays,
+			      .unwanted = is_unwanted,
+			      .ctx = t,
 			      .files = &t->files};
 	struct err err;
 	int code;
@@ -252,7 +266,9 @@ static void change(struct table *t, const struct surgeon_job *job)
 			      .started = job->started,
 			      .session = job->session,
 			      .go_lo = job->go_lo,
-			      .go_hi = job->go_hi};
+			      .go_hi = job->go_hi,
+			      .unwanted = is_unwanted,
+			      .ctx = t};
 	struct err err;
 	int code = operation_change(&o, job->implant.entry, &steps, &err);
 
@@ -418,6 +434,7 @@ int surgeon_start(struct surgeon *s, struct err *err)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(ends[0]);
 	s->sock = ends[1];
+	s->interrupt = -1;
 	if (s->pid < 0) {
 		close(ends[1]);
 		return err_set(err, errno, "cannot start a process: %s", strerror(errno));
@@ -467,6 +484,7 @@ int surgeon_spawn(struct surgeon *s, const char *kron, struct err *err)
 	code = spawn(&s->pid, kron, ends[0]);
 	close(ends[0]);
 	s->sock = ends[1];
+	s->interrupt = -1;
 	if (!code)
 		return 0;
 	close(ends[1]);
@@ -522,15 +540,37 @@ static int take_done(struct surgeon *s, struct message *m, int own, uint64_t *st
 	return m->code;
 }
 
+/* True: it has been told to give up; if it has begun by now it asks, and finds that in the socket. */
+static bool await_reply(const struct surgeon *s)
+{
+	struct pollfd p[] = {{.fd = s->sock, .events = POLLIN},
+			     {.fd = s->interrupt, .events = POLLIN}};
+	const struct message drop = {.kind = DROP};
+
+	while (!p[0].revents && !p[1].revents)
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return false;
+	return !p[0].revents && !send_message(s->sock, &drop, -1);
+}
+
 static int operate_on(struct surgeon *s, enum message_kind kind, const struct surgeon_job *job,
 		      const struct operation_steps *steps, uint64_t *stood_ns, struct err *err)
 {
 	struct message m = {.kind = kind, .job = *job};
 	int fd, code = 0;
 
-	if (send_message(s->sock, &m, -1) || receive_message(s->sock, &m, &fd))
+	if (send_message(s->sock, &m, -1))
 		return lost(err);
-	if (m.kind == READY) {
+	if (await_reply(s))
+		code = err_set(err, ECANCELED,
+			       "process %d was not recorded: a signal came while kron waited for a "
+			       "moment to attach to it",
+			       job->pid);
+	if (receive_message(s->sock, &m, &fd))
+		return lost(err);
+	if (code && fd >= 0)
+		close(fd);
+	if (!code && m.kind == READY) {
 		code = steps->answer(steps->ctx, fd, err);
 		say(s, code);
 		if (receive_message(s->sock, &m, &fd))

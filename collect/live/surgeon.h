@@ -20,6 +20,8 @@
 struct surgeon {
 	pid_t pid;
 	int sock;
+	/* Readable when an attach is to be given up that has not changed anything yet; -1: there is none such. */
+	int interrupt;
 };
 
 int surgeon_start(struct surgeon *s, struct err *err);

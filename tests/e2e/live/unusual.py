@@ -189,6 +189,33 @@ int main(void) {
 """
 
 
+def given_up():
+    """A child keeps the memory for seconds: a signal ends the wait for it, and the program knows nothing of all that."""
+    compile_text("keeps", WORKS + """
+        #include <sys/wait.h>
+        int main(void) {
+            int fd = open("child", O_CREAT | O_WRONLY, 0600);
+            ready();
+            for (int n = 0; !over; n++) {
+                int status;
+                pid_t pid = vfork();
+                if (!pid) { write(fd, "x", 1); sleep(8); _exit(7); }
+                if (waitpid(pid, &status, 0) != pid || status != 7 << 8 || counted(n) != n * 3 + 1) return 3;
+            }
+            return 0;
+        }""")
+    with Program("./keeps") as p:
+        wait_for(lambda: os.path.getsize("child") > 0, "its child")
+        r = subprocess.Popen([KRON, "record", "-o", "t", "--pid", str(p.pid), "--for", "1s"], stderr=subprocess.PIPE, text=True)
+        wait_for(surgeons, "the surgeon")
+        time.sleep(0.5)  # or what it waits for is something else; the answer is the same
+        r.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        said = r.communicate(timeout=60)[1]
+        need(r.returncode == 125 and "a signal came while kron waited" in said, f"{r.returncode}: {said}")
+        need(time.monotonic() - start < 5, f"after {time.monotonic() - start} s")
+
+
 def restartable():
     """Who stood still in a restartable sequence begins it again, also if its thread has run for kron meanwhile."""
     compile_text("sequence", RSEQ)
@@ -355,6 +382,7 @@ def main():
         s.case("memory that children borrow all the time", lends_memory)
         s.case("a processor that others leave no time on", no_time)
         s.case("hundreds of busy threads", crowd)
+        s.case("a signal while a moment is waited for", given_up)
 
 
 if __name__ == "__main__":
