@@ -633,6 +633,8 @@ static void put_json(const struct report *rep, struct json *j, const struct site
 	json_kstr(j, "module", s->module);
 	if (s->module)
 		json_ku64(j, "offset", s->offset);
+	json_ku64(j, "blocks", s->blocks);
+	json_ku64(j, "bytes", s->bytes);
 	json_close(j, '}');
 }
 

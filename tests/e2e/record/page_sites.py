@@ -131,6 +131,8 @@ def each_way(*options):
     compile_text("a", C)
     rows, said = pages("./a", *options)
     need_sites(rows, said, 7)
+    asked = {(s["function"], s["blocks"], s["bytes"]) for r in rows for s in r["allocated_by"] if s["function"].startswith("by_")}
+    need(asked == {(name, 1, SIZE) for name, _, _ in blocks(said)}, asked)
     need(not any(s["function"] == "too_much" for r in rows for s in r["allocated_by"]), "what was refused lies somewhere")
     need(any(not r["allocated_by"] for r in rows if r["mapping"] == "[stack]"), "the stack was allocated")
 
