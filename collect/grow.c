@@ -109,7 +109,8 @@ void grow_make_room(struct grow *g, uint64_t chunks)
 	const struct timespec nap = {.tv_nsec = 1000000};
 	uint32_t most;
 
-	if (!g->running)
+	if (!g->running ||
+	    __atomic_load_n(&g->seg->ctl->free_count, __ATOMIC_ACQUIRE) >= (int64_t)chunks)
 		return;
 	most = segment_limit(g->seg) / 4;
 	__atomic_store_n(&g->wanted, chunks < most ? (uint32_t)chunks : most, __ATOMIC_RELAXED);

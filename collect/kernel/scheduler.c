@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -199,4 +200,18 @@ void processor_clocks_read(struct processor_clock *v, size_t n)
 			pthread_join(r[i].thread, NULL);
 		}
 	xfree(r);
+}
+
+/* ---- who comes first ---- */
+
+void scheduler_come_first(void)
+{
+	static const char highest[] = "-20";
+	int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+
+	setpriority(PRIO_PROCESS, 0, -20);
+	if (fd < 0)
+		return;
+	(void)!write(fd, highest, sizeof(highest) - 1);
+	close(fd);
 }

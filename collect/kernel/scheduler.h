@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scheduler.h - when a thread was put on its processor last.
+ * scheduler.h - when a thread was put on its processor last, and who comes first.
  *
  * /proc/PID/task/TID/sched tells it by the scheduler's clock.  There is one for each processor: they differ
  * by what a hypervisor and interrupts took from each.  Only who runs on a processor can read its clock.
@@ -35,5 +35,10 @@ struct processor_clock {
  * others leave no time, and one where we may not run, has no clock.
  */
 void processor_clocks_read(struct processor_clock *v, size_t n);
+/*
+ * The calling process gets a processor before others, as far as it may.  It is alone in its session: with
+ * kernel.sched_autogroup_enabled a session has one weight among the others, whatever its processes have.
+ */
+void scheduler_come_first(void);
 
 #endif

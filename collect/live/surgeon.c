@@ -32,7 +32,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -41,6 +40,7 @@
 
 #include "base/clock.h"
 #include "collect/kernel/process_maps.h"
+#include "collect/kernel/scheduler.h"
 #include "collect/kernel/sockets.h"
 #include "collect/live/remains.h"
 
@@ -378,7 +378,7 @@ static void operate(int sock)
 	uint64_t stood;
 	struct err err;
 
-	setpriority(PRIO_PROCESS, 0, -20); /* programs stand meanwhile; a wish */
+	scheduler_come_first(); /* programs stand meanwhile */
 	for (;;) {
 		const bool stands_still = t.starting.v.n;
 

@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,6 +32,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "collect/kernel/process_maps.h"
+#include "collect/kernel/scheduler.h"
 #include "collect/live/restart.h"
 #include "collect/live/threads.h"
 #include "collect/monitor/tree.h"
@@ -560,12 +560,6 @@ static void close_others(int sock)
 		close(fd); /* who reads from a pipe of kron's is not to wait for us */
 }
 
-/* Who is let go would take the processor from us while others still stand.  Where it is not allowed, they do. */
-static void come_first(void)
-{
-	setpriority(PRIO_PROCESS, 0, -20);
-}
-
 /* ---- kron's side ---- */
 
 int freezer_start(struct freezer *f, struct err *err)
@@ -582,7 +576,7 @@ int freezer_start(struct freezer *f, struct err *err)
 		setsid(); /* no kill of kron's group, no terminal */
 		prctl(PR_SET_NAME, "kron-freezer");
 		close_others(ends[0]);
-		come_first();
+		scheduler_come_first(); /* who is let go would take the processor from us while others still stand */
 		serve(ends[0]);
 		_exit(0);
 	}

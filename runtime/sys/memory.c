@@ -118,18 +118,16 @@ static void say_longer(struct rt_growing *g, uint32_t want)
 /*
  * One thread at a time asks the kernel: hundreds that stand in the queue for its lock of the memory map, each until it
  * gets a processor again, hold up all others that want that lock.  It is not waited for very long: one that
- * was killed in a vfork never says that it is done.  Signals are blocked when it returns, as mask has them.
+ * was killed in a vfork never says that it is done.
  */
-static void await_turn(const struct rt_growing *g, uint32_t want, uint64_t *mask)
+static void await_turn(const struct rt_growing *g, uint32_t want)
 {
 	const struct timespec nap = {.tv_nsec = TURN_NAP_NS};
 
-	for (unsigned i = 0;; i++) {
-		*mask = rt_signals_block();
-		if (!__atomic_exchange_n(&kron_rt.proc->grows, 1, __ATOMIC_ACQUIRE) ||
-		    i == TURN_NAPS || __atomic_load_n(&g->now, __ATOMIC_RELAXED) >= want)
+	for (unsigned i = 0; i < TURN_NAPS; i++) {
+		if (!__atomic_load_n(&kron_rt.proc->grows, __ATOMIC_RELAXED) || kron_rt.quiet ||
+		    __atomic_load_n(&g->now, __ATOMIC_RELAXED) >= want)
 			return;
-		rt_signals_restore(*mask);
 		sys2(__NR_nanosleep, (long)&nap, 0);
 	}
 }
@@ -140,16 +138,18 @@ static void await_turn(const struct rt_growing *g, uint32_t want, uint64_t *mask
  */
 static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
 {
-	uint64_t mask;
 	uint32_t old, next;
 	bool grown = false;
+	uint64_t mask;
 
-	await_turn(g, want, &mask);
+	await_turn(g, want);
+	mask = rt_signals_block();
 	old = __atomic_load_n(&g->now, __ATOMIC_ACQUIRE);
 	next = __atomic_load_n(&g->next, __ATOMIC_RELAXED);
 	if (old >= want) {
 		grown = true;
 	} else {
+		__atomic_store_n(&kron_rt.proc->grows, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&g->next, want, __ATOMIC_RELAXED);
 		grown = remap(g, unit, old, want);
 		if (!grown && next > old) {
@@ -160,8 +160,8 @@ static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
 			say_longer(g, want);
 		else
 			__atomic_store_n(&g->next, next, __ATOMIC_RELAXED);
+		__atomic_store_n(&kron_rt.proc->grows, 0, __ATOMIC_RELAXED);
 	}
-	__atomic_store_n(&kron_rt.proc->grows, 0, __ATOMIC_RELEASE);
 	rt_signals_restore(mask);
 	return grown || __atomic_load_n(&g->now, __ATOMIC_ACQUIRE) >= want;
 }
