@@ -378,7 +378,6 @@ static void operate(int sock)
 	uint64_t stood;
 	struct err err;
 
-	scheduler_come_first(); /* programs stand meanwhile */
 	for (;;) {
 		const bool stands_still = t.starting.v.n;
 
@@ -428,6 +427,9 @@ int surgeon_start(struct surgeon *s, struct err *err)
 		setsid(); /* no kill of the recorder's group, no terminal */
 		prctl(PR_SET_NAME, "kron-surgeon");
 		close_others(ends[0]);
+		/* Programs stand meanwhile.  Those that are executed, of which fifty may begin at once, would take the
+		 * processors from the threads that they wait for. */
+		scheduler_come_first();
 		operate(ends[0]);
 		_exit(0);
 	}
