@@ -653,8 +653,10 @@ static void go_on(struct live_threads *t, unsigned try)
 {
 	const struct timespec ahead = {.tv_nsec = AHEAD_NS};
 
-	if (try >= AHEAD_TRIES && threads_go_ahead(t))
+	if (try >= AHEAD_TRIES) {
+		threads_go_ahead(t);
 		nanosleep(&ahead, NULL);
+	}
 	threads_go(t);
 }
 

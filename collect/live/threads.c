@@ -246,14 +246,20 @@ static int stop_new(struct live_threads *t, int64_t deadline, struct err *err)
 	return code ? code : last;
 }
 
+/* Of the process that was stopped last: who reads its memory waits for a lock that hundreds of its threads may queue for. */
+static pid_t call_of;
+static uint64_t call_at;
+
 static int find_system_call(struct live_threads *t, struct err *err)
 {
 	struct process_maps maps;
 	uint8_t code[16384];
-	int ret = process_maps_read(&maps, t->pid, err);
+	int ret;
 
+	t->vdso_syscall = call_of == t->pid ? call_at : 0;
+	ret = t->vdso_syscall ? 1 : process_maps_read(&maps, t->pid, err);
 	if (ret)
-		return ret;
+		return ret < 0 ? ret : 0;
 	for (size_t i = 0; i < maps.n && !t->vdso_syscall; i++) {
 		ssize_t n = 0;
 
@@ -264,17 +270,22 @@ static int find_system_call(struct live_threads *t, struct err *err)
 				t->vdso_syscall = maps.v[i].start + (uint64_t)at;
 	}
 	process_maps_free(&maps);
-	if (!t->vdso_syscall)
-		return err_set(err, ENOTSUP, "process %d has no vdso", t->pid);
-	return 0;
+	call_of = t->pid;
+	call_at = t->vdso_syscall;
+	return t->vdso_syscall ? 0 : err_set(err, ENOTSUP, "process %d has no vdso", t->pid);
 }
 
 /* Of the program that it was when it was opened; one that was executed meanwhile has another. */
 static bool has_memory(const struct live_threads *t)
 {
-	uint16_t insn;
+	static const uint8_t insn[] = {0x0f, 0x05};
+	uint8_t there[2];
 
-	return threads_read(t, &insn, t->vdso_syscall, sizeof(insn)) == sizeof(insn);
+	if (threads_read(t, there, t->vdso_syscall, sizeof(there)) == sizeof(there) &&
+	    !memcmp(there, insn, sizeof(insn)))
+		return true;
+	call_of = 0;
+	return false;
 }
 
 static int find_shared(struct live_threads *t, bool shared, struct err *err)
@@ -771,15 +782,9 @@ size_t threads_go_standing(struct live_threads *t)
 	return n;
 }
 
-bool threads_go_ahead(struct live_threads *t)
+void threads_go_ahead(struct live_threads *t)
 {
-	bool any = false;
-
-	vec_for(&t->v, k)
-		any |= k->goes_ahead;
-	if (any)
-		let_all_go(t, true);
-	return any;
+	let_all_go(t, true);
 }
 
 void threads_go(struct live_threads *t)

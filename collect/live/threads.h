@@ -79,8 +79,8 @@ int threads_await(struct live_threads *t, bool first, uint64_t deadline_ms, stru
 size_t threads_go_standing(struct live_threads *t);
 /* After a threads_stop() that failed: who stands goes on; who did not stop in time stands afterwards. */
 void threads_go_before_late(struct live_threads *t);
-/* Those that go ahead go on, the others by threads_go().  False: there is none. */
-bool threads_go_ahead(struct live_threads *t);
+/* Those that go ahead, and the first, go on; the others by threads_go(). */
+void threads_go_ahead(struct live_threads *t);
 /* Lets all threads go on, each with its regs. */
 void threads_go(struct live_threads *t);
 
