@@ -254,12 +254,10 @@ static int find_system_call(struct live_threads *t, struct err *err)
 {
 	struct process_maps maps;
 	uint8_t code[16384];
-	int ret;
+	int ret = process_maps_read(&maps, t->pid, err);
 
-	t->vdso_syscall = call_of == t->pid ? call_at : 0;
-	ret = t->vdso_syscall ? 1 : process_maps_read(&maps, t->pid, err);
 	if (ret)
-		return ret < 0 ? ret : 0;
+		return ret;
 	for (size_t i = 0; i < maps.n && !t->vdso_syscall; i++) {
 		ssize_t n = 0;
 
@@ -407,7 +405,8 @@ int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct
 	code = threads_begin(t, pid, err);
 	if (code)
 		return code;
-	code = find_system_call(t, err);
+	t->vdso_syscall = call_of == pid ? call_at : 0;
+	code = t->vdso_syscall ? 0 : find_system_call(t, err);
 	t->filtered = has_filter(pid);
 	if (!code)
 		code = find_shared(t, loan == LOAN_LASTING, err);

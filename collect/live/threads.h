@@ -24,8 +24,8 @@ struct live_thread {
 	pid_t tid;
 	bool stopped;
 	bool gone;
-	bool changed; /* regs are to be written back */
-	bool goes_ahead;
+	bool changed;    /* regs are to be written back */
+	bool goes_ahead; /* by threads_go_ahead() */
 	struct user_regs_struct regs;
 };
 
