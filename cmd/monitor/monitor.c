@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -563,13 +561,7 @@ static void wait_for(const pid_t *pids, size_t n)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + monitor.for_ns;
 	struct pollfd p[PIDS_MAX + 1];
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
 	for (size_t i = 0; i < n; i++) {
 		p[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
 				       .events = POLLIN};
@@ -577,7 +569,7 @@ static void wait_for(const pid_t *pids, size_t n)
 			cmd_fail(&command, 0, "--pid: cannot wait for process %d: %s", pids[i],
 				 strerror(errno));
 	}
-	p[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	p[n] = (struct pollfd){.fd = child_open_signals_of_end(), .events = POLLIN};
 	while ((!n || !are_all_over(p, n)) && !p[n].revents) {
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;
 		const struct timespec ts = {(time_t)(left / 1000000000u),

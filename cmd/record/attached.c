@@ -89,19 +89,6 @@ static void make_room(struct collector *c, pid_t pid)
 		grow_make_room(&c->grow, (uint64_t)stat.threads);
 }
 
-/* Readable when somebody wants the recording to end. */
-static int open_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 static int start_all(struct attached *a, struct collector *c, const char *entry, struct err *err)
 {
 	int code = 0;
@@ -129,7 +116,7 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
 		a->v.v[i].place = (unsigned)i;
 	}
 	if (!a->v.v[0].starts) /* a signal for the program that starts is the program's */
-		a->surgeon.interrupt = open_signals();
+		a->surgeon.interrupt = child_open_signals_of_end();
 	code = start_all(a, c, entry, err);
 	if (a->surgeon.interrupt >= 0)
 		close(a->surgeon.interrupt);
@@ -204,7 +191,7 @@ void attached_wait(struct attached *a)
 	struct signalfd_siginfo info;
 	struct pollfd *p = xcalloc(a->v.n + 1, sizeof(*p));
 
-	p[0] = (struct pollfd){.fd = open_signals(), .events = POLLIN};
+	p[0] = (struct pollfd){.fd = child_open_signals_of_end(), .events = POLLIN};
 	while (!a->signal && !are_all_over(a)) {
 		for (size_t i = 0; i < a->v.n; i++)
 			p[i + 1] = (struct pollfd){.fd = is_over(&a->v.v[i]) ? -1 : a->v.v[i].pidfd,

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,14 +18,27 @@
 
 #define GRACE_MS 1000
 
-static void signals_of_interest(sigset_t *set)
+static void signals_of_end(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGQUIT);
+}
+
+static void signals_of_interest(sigset_t *set)
+{
+	signals_of_end(set);
 	sigaddset(set, SIGCHLD);
+}
+
+int child_open_signals_of_end(void)
+{
+	sigset_t set;
+
+	signals_of_end(&set);
+	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
 /*

@@ -33,6 +33,8 @@ struct child {
  * Call before any thread exists.
  */
 void child_prepare(struct child *c);
+/* A descriptor: readable when somebody asks kron to end, by a signal that child_prepare() has blocked. */
+int child_open_signals_of_end(void);
 
 /* Start it.  0, or -errno of execve(2). */
 int child_start(struct child *c, const char *path, char *const *argv, char *const *envp);
