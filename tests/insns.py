@@ -94,7 +94,7 @@ class Insn:
         return len(self.operands) - 1 in at and not self.mnemonic.startswith(READ_ONLY)
 
 
-def disassemble(path):
+def disassemble(path, wanted=lambda name: True):
     """By function, in order of address."""
     text = subprocess.run(["objdump", "-dw", path], check=True, capture_output=True,
                           text=True, errors="replace").stdout
@@ -102,10 +102,12 @@ def disassemble(path):
     for line in text.splitlines():
         head = re.match(r"^([0-9a-f]+) <(.*)>:$", line)
         if head:
-            body = functions.setdefault(head[2], [])
+            body = functions.setdefault(head[2], []) if wanted(head[2]) else None
+            continue
+        if body is None:
             continue
         m = LINE.match(line)
-        if m and body is not None and m[3]:
+        if m and m[3]:
             body.append(Insn(int(m[1], 16), len(m[2].split()), m[3]))
     return functions
 

@@ -118,10 +118,14 @@ static int stop_and_apply(struct change_process *p, const struct question *q,
 	return code;
 }
 
-/* What was refused may have been planned for a library that came, or went, before it was stopped. */
-static bool is_to_be_tried(unsigned i, int code)
+/*
+ * What was refused may have been planned for a library that came, or went, before it was stopped.  One that
+ * executes another program has no memory of ours for a moment (-ESRCH), and then what it asked for at its start.
+ */
+static bool is_to_be_tried(const struct change_process *p, unsigned i, int code)
 {
-	return (i < TRIES && code == -EAGAIN) || (i < TRIES_REFUSED && code == -EBUSY);
+	return (i < TRIES && code == -EAGAIN) || (i < TRIES_REFUSED && code == -EBUSY) ||
+	       (i < TRIES && code == -ESRCH && change_process_is_ours(p));
 }
 
 static void wait_a_little(void)
@@ -138,7 +142,7 @@ static int try_again_and_again(struct change_process *p,
 {
 	int code = -EAGAIN;
 
-	for (uint32_t i = 0; is_to_be_tried(i, code); i++) {
+	for (uint32_t i = 0; is_to_be_tried(p, i, code); i++) {
 		if (i)
 			wait_a_little();
 		code = try(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);

@@ -123,6 +123,7 @@ class Recording:
                 if p:
                     p.kill()
                     p.wait()
+            subprocess.run([KRON, "board", "rm", board()], capture_output=True)  # the next case wants the name
             return
         os.kill(self.pid, signal.SIGTERM)
         p = self.program or self.kron

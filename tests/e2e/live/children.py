@@ -328,9 +328,15 @@ def killed_before_its_surgeon(starter):
                 [KRON, "record", "-q", "-o", "t", "--", starter, "vfork", "./watchful"],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
             )
-        (surgeon,) = wait_for(lambda: surgeon_of(r), "a surgeon")
-        os.kill(surgeon, signal.SIGSTOP)
-        program = children_of(r.pid)[1]
+        wait_for(lambda: surgeon_of(r) or r.poll() is not None, "a surgeon")
+        try:
+            (surgeon,) = surgeon_of(r)
+            os.kill(surgeon, signal.SIGSTOP)
+            program = children_of(r.pid)[1]
+        except (ValueError, ProcessLookupError, IndexError):  # it was quicker than this loop
+            r.kill()
+            r.wait()
+            continue
         is_early = are_untraced(children_of(program))
         r.kill()
         r.wait()

@@ -457,7 +457,7 @@ def goroutines():
     for wait in 1, 2, 2:
         time.sleep(wait)
         subprocess.run([*ctl, "rm", "-F", "main.inner"], capture_output=True)
-        time.sleep(4)
+        time.sleep(2)
         need(p.poll() is None, f"it has ended: {p.returncode}")
         r = subprocess.run([*ctl, "add", "-F", "main.inner"], capture_output=True, text=True)
         need(r.returncode == 0 or "goroutine" in r.stderr, r)

@@ -228,7 +228,7 @@ def crowd(*options):
 def lossy():
     """Every text that is left is whole."""
     record("-p", "s=take s=$arg2:string", "--buffer", "1M", "--when-full", "discard", "--", program(), "crowd",
-           "200000", "3")
+           "60000", "3")
     left = events()
     tap.need(left and all(re.fullmatch(r"((.)\2*)?|from the handler.*bytes", e["value"]) for e in left), len(left))
 

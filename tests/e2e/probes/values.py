@@ -88,7 +88,7 @@ def crowd(*options):
 
 def lossy():
     """Every sample that is left is whole."""
-    out, _ = record(*STORES, "--buffer", "1M", "--when-full", "discard", "--", program(), "100000", "3")
+    out, _ = record(*STORES, "--buffer", "1M", "--when-full", "discard", "--", program(), "30000", "3")
     (data, _, _), rows = said(out)
     info = json.loads(run("info", "--json", "trace")[0])
     events = [e for e in dump() if e["kind"] == "event"]

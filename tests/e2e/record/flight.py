@@ -93,10 +93,10 @@ def asked_for():
 
 
 def many():
-    """50 in a row while two threads store, and one more by SIGUSR2: none is missed."""
+    """25 in a row while two threads store, and one more by SIGUSR2: none is missed."""
     r = flight(threads=2, options=["--flight", "1M"])
     wait_until_it_runs(2)
-    for n in range(1, 51):
+    for n in range(1, 26):
         before = counters(2)
         path = snapshot(r)
         after = counters(2)
@@ -107,11 +107,11 @@ def many():
                 need(seen[-1] >= min(before) - 1 and seen[-1] <= max(after), f"{path}: {seen[-1]}: {before}, {after}")
                 need(seen == list(range(seen[0], seen[-1] + 1)), f"{path}: a gap")
     os.kill(r.pid, signal.SIGUSR2)
-    wait_for(lambda: os.path.exists("trace/051"), "the one by SIGUSR2")
+    wait_for(lambda: os.path.exists("trace/026"), "the one by SIGUSR2")
     stop(r)
     names = [s["name"] for s in info("trace")["snapshots"]]
-    need(names == [f"{n:03}" for n in range(1, 53)], names)
-    need(info("trace")["snapshots"][50]["why"] == "SIGUSR2", "why")
+    need(names == [f"{n:03}" for n in range(1, 28)], names)
+    need(info("trace")["snapshots"][25]["why"] == "SIGUSR2", "why")
     need(not os.path.exists("trace/.snapshot"), "what was written aside is left")
 
 
@@ -290,7 +290,7 @@ def refused():
 def main():
     with Suite("flight") as s:
         s.case("kron snapshot: all calls up to now", asked_for)
-        s.case("50 in a row, and one by a signal", many)
+        s.case("25 in a row, and one by a signal", many)
         s.case("a question that comes late", slow_to_ask)
         s.case("no more than --max-snapshots", no_more_than)
         s.case("a crash leaves the last call", crash)

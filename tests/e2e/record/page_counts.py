@@ -221,9 +221,9 @@ def in_handlers():
 WORK = """
 #include <stdio.h>
 #include <string.h>
-static int data[5000];
-static char text[50000];
-struct node { struct node *left, *right; int key; } nodes[1500], *root;
+static int data[2000];
+static char text[20000];
+struct node { struct node *left, *right; int key; } nodes[700], *root;
 static struct node *insert(struct node *at, struct node *n)
 {
 	if (!at)
@@ -261,17 +261,17 @@ double mean(const int *v, int n)
 int main(void)
 {
 	unsigned seed = 1;
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < 2000; i++)
 		data[i] = (int)((seed = seed * 1103515245 + 12345) >> 8);
-	for (int i = 0; i < 1500; i++) {
+	for (int i = 0; i < 700; i++) {
 		nodes[i].key = data[i];
 		root = insert(root, &nodes[i]);
 	}
-	sort(data, 5000);
+	sort(data, 2000);
 	for (unsigned i = 0; i < sizeof(text); i++)
-		text[i] = (char)(data[i % 5000] >> (i % 5));
+		text[i] = (char)(data[i % 2000] >> (i % 5));
 	__builtin_memset(text + 1000, 3, 3000);
-	return mean(data, 5000) > 1e9;
+	return mean(data, 2000) > 1e9;
 }
 """
 
@@ -307,7 +307,7 @@ def as_lackey(shift, *flags):
         page = page if page < 1 << 36 - shift else 0
         r, w = got.get(page, (0, 0))
         got[page] = (r + row["reads"], w + row["writes"])
-    tap.need(sum(x[0] for x in want.values()) > 100000, want)
+    tap.need(sum(x[0] for x in want.values()) > 50000, want)
     wrong = {hex(p): (want.get(p), got.get(p)) for p in {*want, *got} if want.get(p) != got.get(p)}
     # lackey says nothing of what _start and those like it do before kron is there
     far = {p: v for p, v in wrong.items() if any(abs(a - b) > 8 for a, b in zip(*(x or (0, 0) for x in v)))}

@@ -20,8 +20,8 @@ setup_file() {
 	[ -z "${why_not-}" ] || return 0
 	# KRON_TOP_BUILD has perhaps packages of its user's in deb/
 	touch "$BATS_FILE_TMPDIR/before"
-	# they are unpacked once
-	DPKG_DEB_COMPRESSOR_LEVEL=0 make -s -C "$KRON_TOP_BUILD" deb debdir="$BATS_FILE_TMPDIR/$host" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+	# they are built for a few minutes of use, and unpacked once
+	DEB_CFLAGS_APPEND='-O1 -g0' DEB_CXXFLAGS_APPEND='-O1 -g0' DPKG_DEB_COMPRESSOR_LEVEL=0 make -s -C "$KRON_TOP_BUILD" deb debdir="$BATS_FILE_TMPDIR/$host" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
 		{ tail -n 50 "$BATS_FILE_TMPDIR/log"; false; }
 	debs=$BATS_FILE_TMPDIR/$host
 	export debs

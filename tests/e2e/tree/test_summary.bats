@@ -30,3 +30,10 @@ result() {
 	[[ $output == *"tests/c did not build"* ]]
 	[[ $output == *"tests/d.sh did not build"* ]]
 }
+
+@test "the files of those that failed" {
+	result a 'PASS a' 'SKIP b'
+	result b 'PASS a' 'FAIL b'
+	result c 'ERROR - missing test plan'
+	[ "$("$KRON_TOP_SRC/scripts/test-summary" --failed . | xargs)" = "tests/b.trs tests/c.trs" ]
+}
