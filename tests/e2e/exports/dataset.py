@@ -205,7 +205,7 @@ def slices():
 
 def prunes():
     """A reader needs nothing of the other row groups and folders: garbage in them does not disturb it."""
-    subprocess.run([MAKE_TRACE, "walk", "trace", "3000000", "3"], check=True)
+    subprocess.run([MAKE_TRACE, "walk", "trace", "2100000", "3"], check=True)
     rows = both(["trace"])
     need(rows > 8 * GROUP, f"{rows} rows are one file")
     groups = in_order("set")

@@ -432,7 +432,7 @@ func inner(n int) int { n = n*3 + 1; n ^= n >> 3; n = n*5 + 7; n ^= n >> 2; n = 
 func work(over *bool) { for i := 0; !*over; i++ { for k := 0; k < 1000000; k++ { i += inner(k) } } }
 func main() {
     over := false
-    for g := 0; g < 300; g++ { go work(&over) }
+    for g := 0; g < 150; g++ { go work(&over) }
     time.Sleep(4 * time.Second)
     fmt.Println("ready")
     bufio.NewReader(os.Stdin).ReadString('\\n')
@@ -442,7 +442,7 @@ func main() {
 
 
 def goroutines():
-    """Hundreds of goroutines that were preempted anywhere in a function that sleeps: it wakes where none of them is in a window."""
+    """150 goroutines that were preempted anywhere in a function that sleeps: it wakes where none of them is in a window."""
     if not shutil.which("go"):
         raise Skip("go is not installed")
     with open("spins.go", "w") as f:
