@@ -41,6 +41,22 @@ a_test() {
 	[ "$(cat ran)" = none ]
 }
 
+@test "one that fails runs again where that is asked for, and its first words are kept" {
+	a_test 'if [ -e before ]; then echo "ok 1 - steady"; else touch before; echo "not ok 1 - steady"; fi'
+	KRON_TEST_AGAIN=unsteady run "$RUN_TEST" ./t.sh
+	[ "$status" = 0 ]
+	[ "$(cat unsteady)" = ./t.sh ]
+	[ "${lines[0]}" = "# at first: not ok 1 - steady" ]
+	[[ $output == *"
+ok 1 - steady
+ok 1 - something
+1..1" ]]
+	a_test 'echo run >>runs; exit 3'
+	KRON_TEST_AGAIN=unsteady run "$RUN_TEST" ./t.sh
+	[ "$status" = 3 ]
+	[ "$(wc -l <runs)" = 2 ]
+}
+
 @test "a segment that nobody holds is left behind" {
 	a_test "echo x >$segment"
 	run "$RUN_TEST" ./t.sh
