@@ -9,6 +9,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -80,6 +81,11 @@ def surgeons():
 def maps(pid):
     with open(f"/proc/{pid}/maps") as f:
         return [line.split(None, 5) for line in f]
+
+
+def ours(pid):
+    """Mappings that kron has made: its code and blocks, the board, and what has no file where they lie."""
+    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron", m[-1]) or m[0].startswith(("7e8", "7e9", "7ea"))]
 
 
 def text_is_of_files(pid, stays=False):

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "collect/attach/peers.h"
+#include "collect/kernel/process_maps.h"
 
 static int change_one(pid_t pid, int pidfd, uint64_t addr, int step)
 {
@@ -30,8 +31,10 @@ static int change_one(pid_t pid, int pidfd, uint64_t addr, int step)
 int semaphores_change(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
 		      int step, struct err *err)
 {
+	const pid_t thread = n ? process_memory_thread(pid) : pid;
+
 	for (size_t i = 0; i < n; i++) {
-		int code = change_one(pid, pidfd, bias + vaddrs[i], step);
+		int code = change_one(thread, pidfd, bias + vaddrs[i], step);
 
 		if (code)
 			return err_set(err, -code,

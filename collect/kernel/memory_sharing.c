@@ -22,20 +22,27 @@
 
 #define NUMBERS_MAX 512 /* beyond that all processes are looked at */
 
-static bool is_same_memory(pid_t a, pid_t b)
+/* Who has no memory any more is like the kernel's processes, which have none. */
+static bool is_of(pid_t thread, pid_t other)
 {
-	return b > 0 && syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
+	return other > 0 && syscall(SYS_kcmp, thread, other, KCMP_VM, 0, 0) == 0 &&
+	       !process_is_ending(thread);
 }
 
-/* One that has no memory any more is like the kernel's processes, which have none. */
+bool memory_is_same(pid_t a, pid_t b)
+{
+	return is_of(process_memory_thread(a), process_memory_thread(b));
+}
+
 void memory_sharers_read(struct memory_sharers *s, pid_t pid)
 {
-	DIR *d = process_is_ending(pid) ? NULL : opendir("/proc");
+	const pid_t thread = process_memory_thread(pid);
+	DIR *d = opendir("/proc");
 	struct dirent *e;
 
 	memset(s, 0, sizeof(*s));
 	while (d && (e = readdir(d)))
-		if (atoi(e->d_name) != pid && is_same_memory(pid, atoi(e->d_name)))
+		if (atoi(e->d_name) != pid && is_of(thread, atoi(e->d_name)))
 			*vec_push(&s->v) = atoi(e->d_name);
 	if (d)
 		closedir(d);
@@ -89,13 +96,13 @@ static bool has_sharers(pid_t pid)
 
 bool memory_is_shared(pid_t pid, pid_t from)
 {
-	const pid_t to = from > 0 ? memory_number_now() : 0;
+	const pid_t to = from > 0 ? memory_number_now() : 0, thread = process_memory_thread(pid);
 	struct process_stat st;
 
 	if (to <= from || to - from > NUMBERS_MAX)
 		return has_sharers(pid);
 	for (pid_t other = from + 1; other < to; other++)
-		if (is_same_memory(pid, other) && !is_thread_of(pid, other))
+		if (is_of(thread, other) && !is_thread_of(pid, other))
 			return true;
-	return process_read_stat(pid, 0, &st) && is_same_memory(pid, st.ppid);
+	return process_read_stat(pid, 0, &st) && is_of(thread, st.ppid);
 }

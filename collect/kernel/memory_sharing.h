@@ -15,6 +15,9 @@ struct memory_sharers {
 	VEC(pid_t) v;
 };
 
+/* Do two processes run in one memory? */
+bool memory_is_same(pid_t a, pid_t b);
+
 /* All of them. */
 void memory_sharers_read(struct memory_sharers *s, pid_t pid);
 /* One of them is among the others, too. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "collect/kernel/process_maps.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -157,7 +158,7 @@ int process_maps_read(struct process_maps *out, pid_t pid, struct err *err)
 	char *text;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", process_memory_thread(pid));
 	text = read_all(path, &len);
 	if (!text)
 		return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
@@ -235,7 +236,7 @@ char *process_exe(pid_t pid)
 	char path[64], target[4096];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", process_memory_thread(pid));
 	n = readlink(path, target, sizeof(target) - 1);
 	return n < 0 ? NULL : xstrndup(target, (size_t)n);
 }
@@ -247,7 +248,7 @@ char *process_cmdline(pid_t pid)
 	size_t len = 0, n = 0, at = 0;
 	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", process_memory_thread(pid));
 	text = read_all(path, &len);
 	if (!text)
 		return xstrdup("");
@@ -373,6 +374,25 @@ bool process_is_ending(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	return flags_of(path) & EXITING;
+}
+
+pid_t process_memory_thread(pid_t pid)
+{
+	pid_t found = pid;
+	struct dirent *e;
+	char path[64];
+	DIR *d;
+
+	if (!process_is_ending(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && found == pid && (e = readdir(d)))
+		if (atoi(e->d_name) > 0 && !process_is_ending(atoi(e->d_name)))
+			found = atoi(e->d_name);
+	if (d)
+		closedir(d);
+	return found;
 }
 
 bool process_thread_is_kernels(pid_t pid, pid_t tid)

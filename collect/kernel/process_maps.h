@@ -81,6 +81,11 @@ bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
 bool process_is_kernels(pid_t pid);
 /* It is in exit(2), or a zombie: it has no memory any more, or soon. */
 bool process_is_ending(pid_t pid);
+/*
+ * Whose number says the process's memory, in /proc/TID and to process_vm_readv(2) and kcmp(2): its first thread's, and once
+ * that has ended before the others, one of theirs.  PID where none has memory.
+ */
+pid_t process_memory_thread(pid_t pid);
 /* A thread of the process's that the kernel has made, for io_uring or vhost: it never executes the program's code. */
 bool process_thread_is_kernels(pid_t pid, pid_t tid);
 /* The process's effective uid. */

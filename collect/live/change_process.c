@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 
 #include "collect/attach/semaphores.h"
 #include "collect/attach/serve_change.h"
+#include "collect/kernel/memory_sharing.h"
 #include "collect/live/live.h"
 
 #define TRIES 200u
@@ -35,8 +35,7 @@ static bool has_own_memory(pid_t pid)
 {
 	struct process_stat st;
 
-	return !process_read_stat(pid, 0, &st) ||
-	       syscall(SYS_kcmp, pid, st.ppid, KCMP_VM, 0, 0) != 0;
+	return !process_read_stat(pid, 0, &st) || !memory_is_same(pid, st.ppid);
 }
 
 static bool find_question(const struct change_process *p, struct question *q)
@@ -53,11 +52,9 @@ static bool find_question(const struct change_process *p, struct question *q)
 
 bool change_process_is_ours(const struct change_process *p)
 {
-	struct process_stat st;
 	struct question q;
 
-	return p->pid != getpid() && process_read_stat(p->pid, 0, &st) && st.state != 'Z' &&
-	       st.state != 'X' && find_question(p, &q) && has_own_memory(p->pid);
+	return p->pid != getpid() && find_question(p, &q) && has_own_memory(p->pid);
 }
 
 uint64_t change_process_places(const struct change_process *p)
@@ -217,7 +214,7 @@ static int open_memory(pid_t pid, struct err *err)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", process_memory_thread(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,

@@ -135,7 +135,7 @@ int goroutines_find(struct signal_frames *f, struct live_threads *t,
 			"start it with `kron record -- CMD`",
 			t->pid);
 	take_threads(&s);
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", t->pid);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", process_memory_thread(t->pid));
 	s.pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (s.pagemap < 0)
 		return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));

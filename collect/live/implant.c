@@ -123,11 +123,22 @@ static void close_there(struct live_threads *t, int fd)
 	call6(t, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 }
 
-static int take_fd(int pidfd, int fd)
-{
-	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
 
-	return got < 0 ? -errno : got;
+/* A first thread that has ended has no descriptors; of others the kernel gives them from Linux 6.9 on. */
+static int take_fd(const struct live_threads *t, int fd)
+{
+	const pid_t thread = process_memory_thread(t->pid);
+	const int pidfd = (int)syscall(SYS_pidfd_open, thread, thread == t->pid ? 0 : PIDFD_THREAD);
+	int got = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+	if (got < 0)
+		got = pidfd < 0 && errno == EINVAL ? -ENOTSUP : -errno;
+	if (pidfd >= 0)
+		close(pidfd);
+	return got;
 }
 
 /* [from, to) as memory of its own. */
@@ -184,7 +195,7 @@ static int write_code(int fd)
 }
 
 /* From a file without a name, so that it is never writable there and need not become executable. */
-static int map_code(const struct implant *im, struct live_threads *t, int pidfd)
+static int map_code(const struct implant *im, struct live_threads *t)
 {
 	static const char name[] = "kron";
 	long fd, at;
@@ -197,7 +208,7 @@ static int map_code(const struct implant *im, struct live_threads *t, int pidfd)
 		fd = call6(t, SYS_memfd_create, im->call, MFD_CLOEXEC, 0, 0, 0, 0);
 	if (fd < 0)
 		return (int)fd;
-	own = take_fd(pidfd, (int)fd);
+	own = take_fd(t, (int)fd);
 	code = own < 0 ? own : is_own_file(own) ? write_code(own) : -EBADF;
 	if (!code) {
 		at = call6(t, SYS_mmap, im->code, im->data - im->code, PROT_READ | PROT_EXEC,
@@ -210,8 +221,7 @@ static int map_code(const struct implant *im, struct live_threads *t, int pidfd)
 	return code;
 }
 
-static int connect_both(const struct implant *im, struct live_threads *t, int pidfd, int *sock,
-			int *theirs)
+static int connect_both(const struct implant *im, struct live_threads *t, int *sock, int *theirs)
 {
 	int32_t fd[2];
 	long ret =
@@ -221,7 +231,7 @@ static int connect_both(const struct implant *im, struct live_threads *t, int pi
 		return (int)ret;
 	if (threads_read(t, fd, im->call, sizeof(fd)) != sizeof(fd))
 		return -EFAULT;
-	*sock = take_fd(pidfd, fd[1]);
+	*sock = take_fd(t, fd[1]);
 	close_there(t, fd[1]);
 	*theirs = fd[0];
 	if (*sock >= 0 && !is_own_socket(*sock, t->pid)) {
@@ -233,7 +243,19 @@ static int connect_both(const struct implant *im, struct live_threads *t, int pi
 	return *sock < 0 ? *sock : 0;
 }
 
-int implant_put(const struct implant *im, struct live_threads *t, int pidfd, int *sock, int *theirs,
+static int fail(const struct live_threads *t, const char *what, int code, struct err *err)
+{
+	if (code == -ENOTSUP)
+		return err_set(
+			err, ENOTSUP,
+			"the first thread of process %d has ended, and this kernel gives nobody the "
+			"descriptors of the others (Linux 6.9 does): start it with `kron record "
+			"-- CMD`",
+			t->pid);
+	return err_set(err, -code, "%s process %d: %s", what, t->pid, strerror(-code));
+}
+
+int implant_put(const struct implant *im, struct live_threads *t, int *sock, int *theirs,
 		struct err *err)
 {
 	int code = map_memory(t, im->data, im->end);
@@ -241,18 +263,17 @@ int implant_put(const struct implant *im, struct live_threads *t, int pidfd, int
 	if (code)
 		return err_set(err, -code, "process %d gets no memory for kron's runtime: %s",
 			       t->pid, strerror(-code));
-	code = map_code(im, t, pidfd);
+	code = map_code(im, t);
 	if (code)
-		err_set(err, -code, "kron's runtime cannot be mapped in process %d: %s", t->pid,
-			strerror(-code));
-	else if ((code = connect_both(im, t, pidfd, sock, theirs)))
-		err_set(err, -code, "no connection to process %d: %s", t->pid, strerror(-code));
+		fail(t, "kron's runtime cannot be mapped in", code, err);
+	else if ((code = connect_both(im, t, sock, theirs)))
+		fail(t, "no connection to", code, err);
 	if (code)
 		implant_remove(im, t);
 	return code;
 }
 
-int implant_borrow(struct implant *im, uint64_t entry, struct live_threads *t, int pidfd, int *sock,
+int implant_borrow(struct implant *im, uint64_t entry, struct live_threads *t, int *sock,
 		   int *theirs, struct err *err)
 {
 	long at = call6(t, SYS_mmap, 0, KRON_LIVE_CALL + KRON_LIVE_STACK, PROT_READ | PROT_WRITE,
@@ -266,11 +287,11 @@ int implant_borrow(struct implant *im, uint64_t entry, struct live_threads *t, i
 	im->stack = im->call + KRON_LIVE_CALL;
 	im->end = im->stack + KRON_LIVE_STACK;
 	im->entry = entry;
-	code = connect_both(im, t, pidfd, sock, theirs);
+	code = connect_both(im, t, sock, theirs);
 	if (!code)
 		return 0;
 	implant_remove(im, t);
-	return err_set(err, -code, "no connection to process %d: %s", t->pid, strerror(-code));
+	return fail(t, "no connection to", code, err);
 }
 
 void implant_hang_up(struct live_threads *t, int theirs)

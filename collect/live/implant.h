@@ -37,7 +37,7 @@ int implant_choose(struct implant *im, uint64_t hint, const struct process_maps 
 void implant_hello(const struct implant *im, struct kron_hello *out);
 
 /* It is mapped, and *sock is our end of a connection whose other end is *theirs there. */
-int implant_put(const struct implant *im, struct live_threads *t, int pidfd, int *sock, int *theirs,
+int implant_put(const struct implant *im, struct live_threads *t, int *sock, int *theirs,
 		struct err *err);
 /* Closes their end of the connection, if the call that it was made for did not take place. */
 void implant_hang_up(struct live_threads *t, int theirs);
@@ -48,7 +48,7 @@ int implant_call(const struct implant *im, struct live_threads *t, struct kron_l
  * A runtime that is there already, at whose entry it is called: room for the call alone, which implant_remove()
  * takes away again.
  */
-int implant_borrow(struct implant *im, uint64_t entry, struct live_threads *t, int pidfd, int *sock,
+int implant_borrow(struct implant *im, uint64_t entry, struct live_threads *t, int *sock,
 		   int *theirs, struct err *err);
 /* Unmaps what implant_put() has mapped. */
 void implant_remove(const struct implant *im, struct live_threads *t);

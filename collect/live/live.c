@@ -220,7 +220,7 @@ static int check_memory(pid_t pid, struct err *err)
 	char path[64];
 	int fd, code;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", process_memory_thread(pid));
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
 		return explain_denied(pid, err);
@@ -256,7 +256,7 @@ static int elf_class(pid_t pid)
 	char path[64];
 	int fd, n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", process_memory_thread(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = (int)read(fd, ident, sizeof(ident));
@@ -281,16 +281,10 @@ static int check(pid_t pid, struct err *err)
 	if (leader != pid)
 		return err_set(err, EINVAL, "%d is a thread: give the number of its process, %d",
 			       pid, leader);
-	if (st.state == 'Z' && st.threads > 1)
-		return err_set(
-			err, ENOTSUP,
-			"the first thread of process %d has ended, which hides its memory from "
-			"kron: start it with `kron record -- CMD`",
-			pid);
 	if (st.threads > KRON_LIVE_THREADS)
 		return err_set(err, E2BIG, "process %d has more than %u threads", pid,
 			       KRON_LIVE_THREADS);
-	if (st.state == 'Z' || st.state == 'X')
+	if ((st.state == 'Z' && st.threads <= 1) || st.state == 'X')
 		return err_set(err, ESRCH,
 			       "process %d has ended (its parent has not asked for its status)",
 			       pid);

@@ -277,7 +277,7 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 	if (!code)
 		code = threads_lift_filter(t, err);
 	if (!code)
-		code = implant_put(&o->implant, t, o->pidfd, &sock, &theirs, err);
+		code = implant_put(&o->implant, t, &sock, &theirs, err);
 	if (code)
 		goto out;
 	make_call(call, o, entry, theirs);
@@ -405,7 +405,7 @@ static int change(struct operation *o, struct live_threads *t, uint64_t entry,
 	if (!code)
 		landings_leave(t, o->go_lo ? NULL : &frames, &maps, o->session);
 	if (!code)
-		code = implant_borrow(&im, entry, t, o->pidfd, &sock, &theirs, err);
+		code = implant_borrow(&im, entry, t, &sock, &theirs, err);
 	if (code)
 		goto out;
 	call->op = KRON_LIVE_CHANGE;

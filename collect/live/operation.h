@@ -13,7 +13,6 @@
 
 struct operation {
 	pid_t pid;
-	int pidfd;
 	uint64_t started; /* of process_stat */
 	uint64_t session; /* of the blocks' names */
 	struct implant implant;

@@ -59,8 +59,8 @@ static int open_mapped(pid_t pid, const struct process_mapping *m)
 	char path[96];
 	int at, fd = -1;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
-		 m->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 process_memory_thread(pid), m->start, m->end);
 	at = open(path, O_PATH | O_CLOEXEC);
 	if (at < 0)
 		return -1;

@@ -228,7 +228,6 @@ static void attach(struct table *t, const struct surgeon_job *job)
 {
 	const struct operation_steps steps = {t, ask_for_answer, ask_to_settle};
 	struct operation o = {.pid = job->pid,
-			      .pidfd = (int)syscall(SYS_pidfd_open, job->pid, 0),
 			      .started = job->started,
 			      .session = job->session,
 			      .implant = job->implant,
@@ -253,8 +252,6 @@ static void attach(struct table *t, const struct surgeon_job *job)
 
 	if (!code && !job->stays && !job->is_child)
 		*vec_push(&t->attached) = o;
-	else if (o.pidfd >= 0)
-		close(o.pidfd);
 	say_done(t, code, &err, o.stood_ns);
 }
 
@@ -262,7 +259,6 @@ static void change(struct table *t, const struct surgeon_job *job)
 {
 	const struct operation_steps steps = {t, ask_for_answer, ask_to_settle};
 	struct operation o = {.pid = job->pid,
-			      .pidfd = (int)syscall(SYS_pidfd_open, job->pid, 0),
 			      .started = job->started,
 			      .session = job->session,
 			      .go_lo = job->go_lo,
@@ -270,10 +266,8 @@ static void change(struct table *t, const struct surgeon_job *job)
 			      .unwanted = is_unwanted,
 			      .ctx = t};
 	struct err err;
-	int code = operation_change(&o, job->implant.entry, &steps, &err);
+	const int code = operation_change(&o, job->implant.entry, &steps, &err);
 
-	if (o.pidfd >= 0)
-		close(o.pidfd);
 	say_done(t, code, &err, o.stood_ns);
 }
 
@@ -283,7 +277,6 @@ static int detach_last(struct table *t, size_t i, uint64_t *stood_ns, struct err
 	int code = operation_detach(o, err);
 
 	*stood_ns = o->stood_ns;
-	close(o->pidfd);
 	*o = t->attached.v[--t->attached.n];
 	return code;
 }

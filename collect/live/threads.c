@@ -384,7 +384,7 @@ int threads_begin(struct live_threads *t, pid_t pid, struct err *err)
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", process_memory_thread(pid));
 	t->mem = open(path, O_RDWR | O_CLOEXEC);
 	if (t->mem < 0)
 		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,

@@ -142,15 +142,17 @@ enum way { WAY_PATH, WAY_ROOT, WAY_EXE, WAY_MAP_FILES, WAY_COUNT };
 
 static char *way_to_file(enum way way, pid_t pid, const struct process_mapping *map, bool is_exe)
 {
+	const pid_t thread = process_memory_thread(pid);
+
 	switch (way) {
 	case WAY_PATH:
 		return map->deleted ? NULL : xstrdup(map->path);
 	case WAY_ROOT:
-		return map->deleted ? NULL : xasprintf("/proc/%d/root%s", pid, map->path);
+		return map->deleted ? NULL : xasprintf("/proc/%d/root%s", thread, map->path);
 	case WAY_EXE:
-		return is_exe ? xasprintf("/proc/%d/exe", pid) : NULL;
+		return is_exe ? xasprintf("/proc/%d/exe", thread) : NULL;
 	default: /* needs a capability */
-		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start,
+		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, thread, map->start,
 				 map->end);
 	}
 }

@@ -254,27 +254,6 @@ static uint32_t look_at_sleepers(struct state *s)
 
 /* ---- stop ---- */
 
-/* A first thread that has ended has no memory; the others have. */
-static int begin(struct live_threads *t, pid_t pid, struct err *err)
-{
-	int code = threads_begin(t, pid, err);
-	char path[64];
-	struct dirent *e;
-	DIR *d;
-
-	if (!code)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	while (d && t->mem < 0 && (e = readdir(d))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", pid, atoi(e->d_name));
-		t->mem = atoi(e->d_name) > 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	}
-	if (d)
-		closedir(d);
-	return t->mem < 0 ? code : 0;
-}
-
 /* Traces whoever is new; how many threads. */
 static int seize_all(struct state *s, struct err *err)
 {
@@ -292,7 +271,7 @@ static int seize_all(struct state *s, struct err *err)
 		if (!z) {
 			struct frozen begun = {.starttime = p->starttime};
 
-			n = begin(&begun.t, p->pid, err);
+			n = threads_begin(&begun.t, p->pid, err);
 			/* one that is ending has no memory any more, and comes back to no program */
 			if (n == -ESRCH || n == -ENOENT || (n && is_over(p->pid)))
 				continue;

@@ -267,7 +267,7 @@ static void read_one(const struct locks *l, const struct lock *k, pid_t pid,
 
 	memset(out, 0, n * sizeof(*out));
 	if (!l->is_glibc || !v->addr || !is_usable(k, v) ||
-	    process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)t->size)
+	    process_vm_readv(process_memory_thread(pid), &to, 1, &from, 1, 0) != (ssize_t)t->size)
 		return;
 	if (k->type == LOCK_MUTEX)
 		read_mutex(bytes, out);

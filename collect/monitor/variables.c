@@ -157,7 +157,7 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 	uint64_t bias;
 
 	/* the mapping's own file, whatever has come in its place, or is elsewhere in its namespace */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", process_memory_thread(pid),
 		 (unsigned long long)m->start, (unsigned long long)m->end);
 	if (elf_image_open(&img, path, &err) && elf_image_open(&img, m->path, &err))
 		return;
@@ -258,7 +258,7 @@ uint64_t process_image(pid_t pid)
 	unsigned long long code, stack;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", process_memory_thread(pid));
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
@@ -317,7 +317,7 @@ static void read_one(const struct variable *k, pid_t pid, struct reading *out)
 
 	*out = (struct reading){0};
 	if (!k->addr || !k->bytes || k->bytes > 8 ||
-	    process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
+	    process_vm_readv(process_memory_thread(pid), &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
 		return;
 	out->known = true;
 	out->n = value_of(k, bytes);

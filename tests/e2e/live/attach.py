@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import STEADY, ended, info, interrupt, maps, need_unbroken, numbers, record_pid  # noqa: E402
+from live import STEADY, ended, info, interrupt, maps, need_unbroken, numbers, ours, record_pid  # noqa: E402
 from live import surgeons, text_is_of_files  # noqa: E402
 from tap import KRON, Skip, Suite, compile_c, compile_text, need, rnd, wait_for  # noqa: E402
 
@@ -56,11 +56,6 @@ def attach(pid, *options, status=0, seconds="0.2s"):
 
 
 # ---- what a process is ----
-
-
-def ours(pid):
-    """Mappings that kron has made: its code and blocks, the board, and what has no file where they lie."""
-    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron", m[-1]) or m[0].startswith(("7e8", "7e9", "7ea"))]
 
 
 def mappings(pid):
@@ -513,7 +508,7 @@ def stop_and_go(program):
 
 
 def other_threads():
-    """One with a filter, and one that the first has left alone."""
+    """One has a filter."""
     compile_text(
         "o",
         """
@@ -528,29 +523,24 @@ def other_threads():
             struct sock_filter f = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
             struct sock_fprog p = {1, &f};
             prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            if (arg) prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
             puts("ready"); fflush(stdout);
             for (;;) pause();
         }
-        int main(int argc, char **argv) {
+        int main(void) {
             pthread_t t;
-            pthread_create(&t, 0, filtered, argc > 1 ? argv : 0);
-            if (argc == 1) pthread_exit(0);
+            pthread_create(&t, 0, filtered, 0);
             for (;;) pause();
         }
         """,
         "-pthread",
     )
-    with Program("./o", "filter", status=-signal.SIGTERM) as p:
+    with Program("./o", status=-signal.SIGTERM) as p:
         if os.geteuid() == 0:
             attach(p.pid)
         else:
             said = attach(p.pid, status=125)
             need("seccomp filter" in said, said)
-    with Program("./o", status=-signal.SIGTERM) as p:
-        wait_for(lambda: " Z " in open(f"/proc/{p.pid}/stat").read(), "the end of its first thread")
-        said = attach(p.pid, status=125)
-        need("the first thread" in said, said)
 
 
 def refused(program):
@@ -787,7 +777,7 @@ with Suite("attach") as s:
     s.case("it dies while it is attached to", dies_while_attached, dynamic)
     s.case("it executes itself", executes)
     s.case("SIGSTOP and SIGCONT come meanwhile", stop_and_go, dynamic)
-    s.case("a filter of one thread, a first thread that has ended", other_threads)
+    s.case("a filter of one thread", other_threads)
     s.case("what cannot be is refused in a sentence", refused, dynamic)
     s.case("a debugger's breakpoint in a probe", breakpoint_in_a_probe)
     s.case("what it executes in its place is named", becomes_another)

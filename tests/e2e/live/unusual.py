@@ -3,6 +3,7 @@
 """kron record --pid: programs that do what few do.  They go on as before, or kron refuses in a sentence.
 
 The truth is what each does untraced: it says itself whether all was as it should be."""
+import concurrent.futures
 import contextlib
 import os
 import re
@@ -10,11 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import begin_record_pid, ended, info, surgeons  # noqa: E402
+from live import begin_record_pid, ended, info, interrupt, need_unbroken, numbers, ours, record_pid, surgeons, text_is_of_files  # noqa: E402
 from tap import KRON, Skip, Suite, compile_c, compile_text, need, need_root, wait_for  # noqa: E402
 
 WORKS = """
@@ -341,6 +343,84 @@ def no_time():
     need(seen == {frozenset(ours)}, f"it was on {list(map(sorted, seen))} of {sorted(ours)}")
 
 
+# ---- a first thread that ends before the others, and takes memory and descriptors out of /proc/PID ----
+
+ALONE = WORKS + """
+#include <pthread.h>
+__attribute__((noinline)) long later(long n) { __asm__ volatile("" : "+r"(n)); return n; }
+static void *run(void *arg) {
+    (void)arg;
+    ready();
+    for (long n = 1; !over; usleep(1000)) { counted(n); later(n++); }
+    exit(0);
+}
+int main(int argc, char **argv) {
+    pthread_t t;
+    (void)argv;
+    pthread_create(&t, 0, run, 0);
+    while (argc > 1 && access("now", F_OK)) usleep(1000);
+    pthread_exit(0);
+}
+"""
+
+
+def gives_descriptors():
+    """The kernel does, of the threads that are left: from Linux 6.9 on."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        try:
+            os.close(os.pidfd_open(pool.submit(threading.get_native_id).result(), os.O_EXCL))  # PIDFD_THREAD
+        except OSError:
+            return False
+    return True
+
+
+def thread_that_is_left(pid):
+    """Its number says the process's memory."""
+    wait_for(lambda: " Z " in open(f"/proc/{pid}/stat").read(), "the end of its first thread")
+    return max(map(int, os.listdir(f"/proc/{pid}/task")))
+
+
+def first_has_ended():
+    compile_text("alone", ALONE, "-pthread")
+    with Program("./alone") as p:
+        left = thread_that_is_left(p.pid)
+        code, said = attach(p.pid, "-L", "*", "-p", "C=counted n=$arg1")
+        if gives_descriptors():
+            need(not code and "as before" in said, said)
+            (seen,) = numbers("C").values()
+            need(len(seen) > 20, f"{len(seen)} calls")
+            need_unbroken(seen)
+        else:
+            need(code == 125 and "the first thread" in said, said)
+        need(not ours(left), ours(left))
+        text_is_of_files(left)
+
+
+def first_ends():
+    """... while it is recorded: probes come and go, and all that is kron's goes in the end."""
+    compile_text("alone", ALONE, "-pthread")
+    board = f"alone-{os.getpid()}"
+    with Program("./alone", "later") as p:
+        r = record_pid(p.pid, "--board", board, "-p", "C=counted n=$arg1")
+        open("now", "w").close()
+        left = thread_that_is_left(p.pid)
+        need(ours(left), "nothing of kron is in it")
+        for change in (("add", "L=later n=$arg1"), ("rm", "C")) if gives_descriptors() else ():
+            c = subprocess.run([KRON, "ctl", "--board", board, "probe", *change], capture_output=True, text=True)
+            need(c.returncode == 0, c.stderr)
+        time.sleep(0.5)
+        said = interrupt(r)
+        need("as before" in said, said)
+        need(not ours(left), ours(left))
+        text_is_of_files(left)
+    for event in "C", "L":
+        for seen in numbers(event).values():
+            need_unbroken(seen, event)
+    if gives_descriptors():
+        (removed,), (added,) = numbers("C").values(), numbers("L").values()
+        need(added[0] <= removed[-1] + 1 < added[-1] - 20, f"{removed[-1]}, {added[0]} to {added[-1]}")
+
+
 def crowd():
     """Hundreds of threads that all want the processors: each is out of its probe at the end."""
     compile_text("crowd", WORKS + """
@@ -381,6 +461,8 @@ def main():
         s.case("memory that another process runs in", shares_memory)
         s.case("memory that children borrow all the time", lends_memory)
         s.case("a processor that others leave no time on", no_time)
+        s.case("a first thread that has ended", first_has_ended)
+        s.case("a first thread that ends meanwhile", first_ends)
         s.case("hundreds of busy threads", crowd)
         s.case("a signal while a moment is waited for", given_up)
 

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #include "collect/kernel/memory_sharing.h"
+#include "collect/kernel/process_maps.h"
 
 #define MANY 600 /* more than are asked one by one */
 
@@ -176,12 +178,74 @@ static void test_sharers(void **state)
 	memory_sharers_free(&other);
 }
 
+static int told[2];
+
+/* With a child in its memory, where one is asked for. */
+static void *be_alone(void *shares)
+{
+	pid_t pid = 0;
+
+	while (!process_is_ending(getpid()))
+		sched_yield();
+	if (shares)
+		pid = clone(wait_for_kill, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	if (write(told[1], &pid, sizeof(pid)) == sizeof(pid))
+		pause();
+	return NULL;
+}
+
+/* It has no memory any more, as little as one that has ended; its other threads have. */
+static void first_thread_ended(bool shares)
+{
+	const pid_t before = memory_number_now(), child = fork();
+	pid_t ended, other = 0;
+	pthread_t thread;
+
+	if (!child) {
+		pthread_create(&thread, NULL, be_alone, shares ? told : NULL);
+		pthread_exit(NULL);
+	}
+	ended = fork();
+	if (!ended)
+		_exit(0);
+	assert_int_equal(read(told[0], &other, sizeof(other)), sizeof(other));
+	assert_int_equal(other > 0, shares);
+	while (!process_is_ending(ended))
+		sched_yield();
+	assert_int_not_equal(process_memory_thread(child), child);
+	assert_int_equal(process_memory_thread(ended), ended);
+	assert_int_equal(memory_is_shared(child, 0), shares);
+	assert_int_equal(memory_is_shared(child, before), shares);
+	assert_false(memory_is_same(child, ended));
+	assert_false(memory_is_same(ended, ended));
+	if (shares) {
+		assert_true(memory_is_same(child, other));
+		kill(other, SIGKILL);
+	}
+	end_child(child);
+	assert_int_equal(waitpid(ended, NULL, 0), ended);
+}
+
+static void test_first_thread_ended(void **state)
+{
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	first_thread_ended(false);
+	first_thread_ended(true);
+	close(told[0]);
+	close(told[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),  cmocka_unit_test(test_grandchild),
-		cmocka_unit_test(test_thread), cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_many),   cmocka_unit_test(test_sharers),
+		cmocka_unit_test(test_child),
+		cmocka_unit_test(test_grandchild),
+		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_sharers),
+		cmocka_unit_test(test_first_thread_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
