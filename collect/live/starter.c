@@ -119,6 +119,7 @@ static int attach(struct start *a, struct err *err)
 {
 	struct starter *s = a->starter;
 	struct live_process l = {.pid = a->pid,
+				 .pidfd = -1,
 				 .starts = true,
 				 .is_child = true,
 				 .children = true,

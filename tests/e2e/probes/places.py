@@ -51,13 +51,18 @@ CLASSES = {
 
 def classes_of(path, functions):
     """Every class of some functions, with their .cold parts."""
-    bodies = insns.disassemble(path, lambda name: name.split(".cold")[0] in functions).values()
-    mine = [i for body in bodies for i in insns.without_filler(body)]
-    # a word somewhere that may be a pointer there makes kron take filler for code, and rightly
-    filler = {i.address for body in bodies for i in body if i.is_filler()} - {i.address for i in mine}
-    for key, belongs in CLASSES.items():
-        same(f"%{key} of {functions}", [a for a in places(path, *(f"{name}%{key}" for name in functions)) if a not in filler],
-             [i.address for i in mine if belongs(i)])
+    code = insns.disassemble(path, lambda name: name.split(".cold")[0] in functions)
+    listed = {}  # in one go: kron and objdump read all of the program each time
+    for p in kron_list(path, *(f"{name}%{key}" for name in functions for key in CLASSES))["places"]:
+        listed.setdefault(p["spec"], []).append(p["address"])
+    for name in functions:
+        bodies = [body for f, body in code.items() if f == name or f.startswith(name + ".cold")]
+        mine = [i for body in bodies for i in insns.without_filler(body)]
+        # a word somewhere that may be a pointer there makes kron take filler for code, and rightly
+        filler = {i.address for body in bodies for i in body if i.is_filler()} - {i.address for i in mine}
+        for key, belongs in CLASSES.items():
+            spec = f"{name}%{key}"
+            same(spec, sorted(a for a in listed.get(spec, []) if a not in filler), [i.address for i in mine if belongs(i)])
 
 
 def classes():
