@@ -37,7 +37,7 @@ bool memory_is_same(pid_t a, pid_t b)
 void memory_sharers_read(struct memory_sharers *s, pid_t pid)
 {
 	const pid_t thread = process_memory_thread(pid);
-	DIR *d = opendir("/proc");
+	DIR *d = process_is_ending(thread) ? NULL : opendir("/proc");
 	struct dirent *e;
 
 	memset(s, 0, sizeof(*s));

@@ -151,6 +151,22 @@ void process_maps_parse(struct process_maps *out, const char *text, size_t len)
 	parse_text(out, xstrndup(text, len));
 }
 
+/* A file of its memory, which is empty where the process's first thread has ended: another's then. */
+static char *read_of_memory(pid_t pid, const char *name, char path[64], size_t *len)
+{
+	pid_t thread;
+	char *text;
+
+	snprintf(path, 64, "/proc/%d/%s", pid, name);
+	text = read_all(path, len);
+	thread = text && !*len ? process_memory_thread(pid) : pid;
+	if (thread == pid)
+		return text;
+	xfree(text);
+	snprintf(path, 64, "/proc/%d/%s", thread, name);
+	return read_all(path, len);
+}
+
 int process_maps_read(struct process_maps *out, pid_t pid, struct err *err)
 {
 	char path[64];
@@ -158,8 +174,7 @@ int process_maps_read(struct process_maps *out, pid_t pid, struct err *err)
 	char *text;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(path, sizeof(path), "/proc/%d/maps", process_memory_thread(pid));
-	text = read_all(path, &len);
+	text = read_of_memory(pid, "maps", path, &len);
 	if (!text)
 		return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
 	if (!len) { /* a zombie */
@@ -248,8 +263,7 @@ char *process_cmdline(pid_t pid)
 	size_t len = 0, n = 0, at = 0;
 	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", process_memory_thread(pid));
-	text = read_all(path, &len);
+	text = read_of_memory(pid, "cmdline", path, &len);
 	if (!text)
 		return xstrdup("");
 	line[0] = 0;

@@ -127,18 +127,26 @@ static void close_there(struct live_threads *t, int fd)
 #define PIDFD_THREAD O_EXCL
 #endif
 
+static int fd_of(pid_t thread, unsigned flags, int fd)
+{
+	const int pidfd = (int)syscall(SYS_pidfd_open, thread, flags);
+	int got;
+
+	if (pidfd < 0)
+		return errno == EINVAL ? -ENOTSUP : -errno;
+	got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	got = got < 0 ? -errno : got;
+	close(pidfd);
+	return got;
+}
+
 /* A first thread that has ended has no descriptors; of others the kernel gives them from Linux 6.9 on. */
 static int take_fd(const struct live_threads *t, int fd)
 {
-	const pid_t thread = process_memory_thread(t->pid);
-	const int pidfd = (int)syscall(SYS_pidfd_open, thread, thread == t->pid ? 0 : PIDFD_THREAD);
-	int got = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	const int got = fd_of(t->pid, 0, fd);
+	const pid_t thread = got < 0 ? process_memory_thread(t->pid) : t->pid;
 
-	if (got < 0)
-		got = pidfd < 0 && errno == EINVAL ? -ENOTSUP : -errno;
-	if (pidfd >= 0)
-		close(pidfd);
-	return got;
+	return thread == t->pid ? got : fd_of(thread, PIDFD_THREAD, fd);
 }
 
 /* [from, to) as memory of its own. */

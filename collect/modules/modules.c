@@ -142,18 +142,18 @@ enum way { WAY_PATH, WAY_ROOT, WAY_EXE, WAY_MAP_FILES, WAY_COUNT };
 
 static char *way_to_file(enum way way, pid_t pid, const struct process_mapping *map, bool is_exe)
 {
-	const pid_t thread = process_memory_thread(pid);
-
 	switch (way) {
 	case WAY_PATH:
 		return map->deleted ? NULL : xstrdup(map->path);
 	case WAY_ROOT:
-		return map->deleted ? NULL : xasprintf("/proc/%d/root%s", thread, map->path);
+		return map->deleted ? NULL
+				    : xasprintf("/proc/%d/root%s", process_memory_thread(pid),
+						map->path);
 	case WAY_EXE:
-		return is_exe ? xasprintf("/proc/%d/exe", thread) : NULL;
+		return is_exe ? xasprintf("/proc/%d/exe", process_memory_thread(pid)) : NULL;
 	default: /* needs a capability */
-		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, thread, map->start,
-				 map->end);
+		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+				 process_memory_thread(pid), map->start, map->end);
 	}
 }
 

@@ -255,7 +255,7 @@ static bool is_usable(const struct lock *k, const struct variable *v)
 	return v->bytes >= size && k->offset <= v->bytes - size;
 }
 
-static void read_one(const struct locks *l, const struct lock *k, pid_t pid,
+static void read_one(const struct locks *l, const struct lock *k, pid_t thread,
 		     const struct waiters *w, struct reading *out)
 {
 	const struct variable *v = &l->symbols.v.v[k->symbol];
@@ -267,7 +267,7 @@ static void read_one(const struct locks *l, const struct lock *k, pid_t pid,
 
 	memset(out, 0, n * sizeof(*out));
 	if (!l->is_glibc || !v->addr || !is_usable(k, v) ||
-	    process_vm_readv(process_memory_thread(pid), &to, 1, &from, 1, 0) != (ssize_t)t->size)
+	    process_vm_readv(thread, &to, 1, &from, 1, 0) != (ssize_t)t->size)
 		return;
 	if (k->type == LOCK_MUTEX)
 		read_mutex(bytes, out);
@@ -308,14 +308,16 @@ static void look_for_library(struct locks *l, pid_t pid)
 void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 {
 	struct waiters w;
+	pid_t thread;
 
 	if (!l->v.n)
 		return;
 	monitor_variables_find(&l->symbols, pid);
 	look_for_library(l, pid);
 	look_for_waiters(&w, pid);
+	thread = process_memory_thread(pid);
 	for (size_t i = 0; i < l->v.n; i++) {
-		read_one(l, &l->v.v[i], pid, &w, out);
+		read_one(l, &l->v.v[i], thread, &w, out);
 		out += columns_of(&l->v.v[i]);
 	}
 	vec_free(&w.at);

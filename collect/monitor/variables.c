@@ -310,14 +310,14 @@ const char *monitor_variable_trouble(const struct variable *k, char *text, size_
 	return text;
 }
 
-static void read_one(const struct variable *k, pid_t pid, struct reading *out)
+static void read_one(const struct variable *k, pid_t thread, struct reading *out)
 {
 	uint8_t bytes[8];
 	struct iovec to = {bytes, k->bytes}, from = {(void *)(uintptr_t)k->addr, k->bytes};
 
 	*out = (struct reading){0};
 	if (!k->addr || !k->bytes || k->bytes > 8 ||
-	    process_vm_readv(process_memory_thread(pid), &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
+	    process_vm_readv(thread, &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
 		return;
 	out->known = true;
 	out->n = value_of(k, bytes);
@@ -354,9 +354,13 @@ static void drop_changed(const struct variables *v, pid_t pid, struct reading *o
 
 void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
 {
+	pid_t thread;
+
+	if (!v->v.n)
+		return;
 	monitor_variables_find(v, pid);
+	thread = process_memory_thread(pid);
 	for (size_t i = 0; i < v->v.n; i++)
-		read_one(&v->v.v[i], pid, &out[i]);
-	if (v->v.n)
-		drop_changed(v, pid, out);
+		read_one(&v->v.v[i], thread, &out[i]);
+	drop_changed(v, pid, out);
 }
