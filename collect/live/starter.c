@@ -187,7 +187,7 @@ static void await_surgeon(pid_t pid)
 {
 	const struct timespec ts = {.tv_nsec = 1000000};
 
-	for (unsigned ms = 0; ms < SURGEON_MS && threads_have_surgeon(pid); ms++)
+	for (unsigned ms = 0; ms < SURGEON_MS && threads_is_surgeon(process_tracer(pid)); ms++)
 		nanosleep(&ts, NULL);
 }
 
@@ -198,7 +198,10 @@ static int check(const struct starter *s, pid_t pid, struct err *err)
 	pid_t tracer;
 
 	await_surgeon(pid);
+	/* one of ours may have come back meanwhile: seize() waits for it once more */
 	tracer = process_tracer(pid);
+	if (threads_is_surgeon(tracer))
+		tracer = 0;
 	if (tracer && s->leaves)
 		return err_set(err, EBUSY, "another process traces it");
 	if (tracer)

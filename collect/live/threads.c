@@ -116,14 +116,13 @@ static bool is_dead(pid_t pid, pid_t tid)
 	return !process_read_stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
 }
 
-bool threads_have_surgeon(pid_t pid)
+bool threads_is_surgeon(pid_t tracer)
 {
-	const pid_t tracer = process_tracer(pid);
 	char *name = tracer ? process_thread_name(tracer, 0) : NULL;
-	bool has = name && !strcmp(name, "kron-surgeon");
+	const bool is = name && !strcmp(name, "kron-surgeon");
 
 	xfree(name);
-	return has;
+	return is;
 }
 
 /* Of the first `known` threads; *next: the one that is probably next, for the folder has them in their order. */

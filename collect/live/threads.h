@@ -41,8 +41,8 @@ struct live_threads {
 	VEC(struct live_thread) v;
 };
 
-/* Another surgeon of ours stops the process, and is about to end. */
-bool threads_have_surgeon(pid_t pid);
+/* Who traces a process, as process_tracer() has it, is one of ours, and soon will not. */
+bool threads_is_surgeon(pid_t tracer);
 
 /*
  * None of them runs any more, none is in the middle of a system call, nor of a vfork.  Who borrows the memory for

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -180,15 +181,23 @@ static void test_sharers(void **state)
 
 static int told[2];
 
+/* Nobody is left where the test fails. */
+static int wait_for_end(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return wait_for_kill(arg);
+}
+
 /* With a child in its memory, where one is asked for. */
 static void *be_alone(void *shares)
 {
 	pid_t pid = 0;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!process_is_ending(getpid()))
 		sched_yield();
 	if (shares)
-		pid = clone(wait_for_kill, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+		pid = clone(wait_for_end, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	if (write(told[1], &pid, sizeof(pid)) == sizeof(pid))
 		pause();
 	return NULL;
