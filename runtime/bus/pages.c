@@ -372,39 +372,14 @@ static void count_repeated(struct rt_lane *lane, uint64_t code, uint64_t data, u
 		count_run(lane, rdi, n, &r, reads & 2, writes & 2);
 }
 
-/*
- * By function records are many, and those of an entry are used by turns.  Who has one in the thread's table needs no
- * more than the trampoline does, and no system call to find its lane.
- */
-static bool count_known(uint64_t code, uint64_t at)
-{
-	const struct unit u = unit_of(code);
-	const uint64_t page = page_of(at, u.shift), last = at + (code & 0xfff) - 1;
-	int64_t *table = u.function ? rt_thread_pages() : NULL, *entry;
-	struct kron_page *first, *p;
-
-	if (!table || page_of(last, u.shift) != page || watch()->by_address)
-		return false;
-	entry = entry_of(table, page, u, false);
-	first = first_of(entry);
-	p = first ? look_in_ring(first, page, u.function) : NULL;
-	if (!p)
-		return false;
-	put_first(entry, p);
-	add_to(p, code >> 16 & 15, code >> 20 & 15);
-	return true;
-}
-
 void rt_pages_count(uint64_t code, uint64_t data, uint64_t flags)
 {
 	struct rt_lane *lane;
 
 	rt_busy_begin();
-	if (!(code & KRON_ACTION_REPEATED) && count_known(code, data)) {
-		rt_busy_end();
-		return;
-	}
-	lane = find_lane(code & KRON_ACTION_BY_FUNCTION);
+	lane = rt_thread_with_pages();
+	if (!lane)
+		lane = find_lane(code & KRON_ACTION_BY_FUNCTION);
 	if (code & KRON_ACTION_REPEATED)
 		count_repeated(lane, code, data, flags);
 	else

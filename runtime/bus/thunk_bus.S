@@ -150,6 +150,36 @@ kron_rt_hardware_end:
 	LEAVE
 	END_THUNK kron_rt_payload_counters
 
+/*
+ * The way to the calling thread's table of pages: FIND_PAGES to %rdx, and ADD_PAGES from there adds its address to
+ * %rcx.  %rax and %rcx are gone.
+ */
+#ifndef RT_STATIC
+	.macro	FIND_PAGES none
+	cmpl	$0, kron_rt_strange(%rip)
+	jne	\none
+	mov	kron_rt_words@gottpoff(%rip), %rdx
+	.endm
+
+	.macro	ADD_PAGES
+	add	%fs:8(%rdx), %rcx
+	.endm
+#else
+	.macro	FIND_PAGES none
+	SAVE	%rdi
+	FIND_LANE .Lno_lane, .Lnumber
+.Llane:
+	BACK	%rdi
+	mov	RT_LANE_PAGES(%rdx), %rdx
+	test	%rdx, %rdx
+	jz	\none
+	.endm
+
+	.macro	ADD_PAGES
+	add	%rdx, %rcx
+	.endm
+#endif
+
 /* kron_rt_action(code, data, flags) */
 	THUNK	kron_rt_action_thunk, 4
 	TOUCH_FIRST
@@ -160,21 +190,18 @@ kron_rt_hardware_end:
 	mov	%rax, %rdi
 	mov	40(%rsp), %rsi
 	SAVE_FLAGS
-#ifndef RT_STATIC
 	/* A reference to memory in one page that is known is counted here, as trampolines do it; lines are not. */
 	test	%edi, %edi
 	jns	.Lin_c
 	test	$RT_ACTION_REPEATED | RT_ACTION_LINES, %edi
 	jnz	.Lin_c
-	cmpl	$0, kron_rt_strange(%rip)
-	jne	.Lin_c
-	mov	kron_rt_words@gottpoff(%rip), %rdx
+	FIND_PAGES .Lin_c
 	mov	%rsi, %rcx
 	shr	$9, %rcx
 	test	$RT_ACTION_BY_FUNCTION, %edi
 	jnz	.Lby_function
 	and	$RT_PAGE_TABLE_MASK, %ecx
-	add	%fs:8(%rdx), %rcx
+	ADD_PAGES
 	mov	(%rcx), %rcx
 .Lrecord:
 	mov	%rsi, %rax
@@ -200,25 +227,35 @@ kron_rt_hardware_end:
 	shl	$3, %eax
 	xor	%eax, %ecx
 	and	$RT_FUNCTION_TABLE_MASK, %ecx
-	add	%fs:8(%rdx), %rcx
+	ADD_PAGES
 	mov	(%rcx), %rcx
 	mov	%rdi, %rax
 	shr	$32, %rax
 	cmp	%eax, RT_NO_PAGE + 28(%rcx)
 	je	.Lrecord
 .Lin_c:
-#endif
 	pushfq					/* for DF; as deep as SAVE_FLAGS has touched */
 	.cfi_adjust_cfa_offset 8
 	BACK	%rdx
 	CALL_C	kron_rt_action, 48, RT_STACK_BOARD
 .Lcounted:
+	.cfi_remember_state
 	BACK_FLAGS
 	BACK	%rsi
 	BACK	%rdi
 	BACK	%rdx
 	BACK	%rcx
 	ret
+
+#ifdef RT_STATIC
+	.cfi_restore_state
+	.cfi_adjust_cfa_offset 8		/* %rdi, again */
+.Lnumber:
+	FIND_LANE_BY_NUMBER .Lno_lane, .Llane
+.Lno_lane:
+	BACK	%rdi
+	jmp	.Lin_c
+#endif
 	END_THUNK kron_rt_action_thunk
 
 	.section .note.GNU-stack, "", @progbits

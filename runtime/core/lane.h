@@ -50,6 +50,7 @@
 #define RT_LANE_SCRATCH 24
 #define RT_LANE_STAMP 24
 #define RT_LANE_KNOWN 44
+#define RT_LANE_PAGES 112
 
 /* Bus device: lines in the control block, registers in the window, struct rseq. */
 #define RT_LINE_SHIFT 6
@@ -118,6 +119,7 @@ _Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "
 _Static_assert(__builtin_offsetof(struct rt_lane, stamp) == RT_LANE_STAMP && RT_LANE_STAMP % 8 == 0,
 	       "thunk_sparse.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, pages) == RT_LANE_PAGES, "thunk_bus.S");
 _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +
 			       __builtin_offsetof(struct kron_line, owner) ==
 		       RT_LINE_OWNER,

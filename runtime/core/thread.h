@@ -78,8 +78,8 @@ uint64_t *rt_thread_counts(void) __attribute__((visibility("hidden")));
 
 /* Its table of pages, for the trampolines (wire.h); where they find none they come to the slow path. */
 void rt_thread_set_pages(int64_t *table) __attribute__((visibility("hidden")));
-/* What they find; NULL: they do not look. */
-int64_t *rt_thread_pages(void) __attribute__((visibility("hidden")));
+/* Its lane, if that has such a table and is found without a system call; else NULL. */
+struct rt_lane *rt_thread_with_pages(void) __attribute__((visibility("hidden")));
 
 /* ---- its number, without a system call ---- */
 

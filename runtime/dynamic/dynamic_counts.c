@@ -86,7 +86,10 @@ void rt_thread_set_pages(int64_t *table)
 		kron_rt_words.pages = table;
 }
 
-int64_t *rt_thread_pages(void)
+/* That of a forked child is wiped. */
+struct rt_lane *rt_thread_with_pages(void)
 {
-	return rt_is_strange() ? NULL : kron_rt_words.pages;
+	struct rt_lane *lane = rt_is_strange() ? NULL : kron_rt_lane;
+
+	return lane && lane->pages ? lane : NULL;
 }

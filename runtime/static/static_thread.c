@@ -394,13 +394,15 @@ uint64_t *rt_thread_counts(void)
 	return NULL;
 }
 
-/* Trampolines know no way to it: they take the slow path. */
+/* Trampolines know no way to it; the thunk finds it by the lane (thunk_bus.S). */
 void rt_thread_set_pages(int64_t *table)
 {
 	(void)table;
 }
 
-int64_t *rt_thread_pages(void)
+struct rt_lane *rt_thread_with_pages(void)
 {
-	return NULL;
+	struct rt_lane *lane = lane_by_base();
+
+	return lane && lane->pages && lane->tid == number_at(kron_rt_tid_offset) ? lane : NULL;
 }

@@ -10,47 +10,8 @@
  *   r8   constant time: 1 = take, 0 = drop
  */
 #include "runtime/core/thunk.inc"
-#include "runtime/static/static.h"
 
 	.text
-
-/*
- * The calling thread's lane, to %rdx; %rax, %rcx and %rdi are gone.  What the claim waits for is short: one
- * word, its bits, the lane.  The rest is compared beside that way, and rdfsbase comes where that word is
- * no use only.
- */
-	.macro	FIND_LANE slow, number
-	mov	kron_rt_tid_offset(%rip), %rdi
-	test	%rdi, %rdi
-	jz	\slow
-	mov	%fs:0, %rdx
-	mov	%edx, %eax
-	shr	$(RT_SELF_SHIFT - 4), %eax
-	and	$(RT_THREADS_MASK << 4), %eax
-	lea	kron_rt_threads(%rip), %rcx
-	cmp	%rdx, (%rcx, %rax)
-	jne	\number
-	mov	8(%rcx, %rax), %rdx
-	mov	%fs:(%rdi), %eax
-	cmp	%eax, RT_LANE_TID(%rdx)
-	jne	\number
-	.endm
-
-/* Otherwise; %rdi and %rcx are as FIND_LANE left them. */
-	.macro	FIND_LANE_BY_NUMBER slow, found
-	cmpb	$0, kron_rt_can_read_base(%rip)
-	je	\slow
-	rdfsbase %rdx
-	mov	%fs:(%rdi), %edi
-	mov	%edi, %eax
-	and	$RT_THREADS_MASK, %eax
-	cmp	%rdx, RT_THREADS_BASE(%rcx, %rax, 8)
-	jne	\slow
-	mov	RT_THREADS_LANE(%rcx, %rax, 8), %rdx
-	cmp	%edi, RT_LANE_TID(%rdx)
-	jne	\slow
-	jmp	\found
-	.endm
 
 /* The number of the processor, to %eax. */
 	.macro	READ_CPU no_rdpid

@@ -45,24 +45,55 @@ def last_reference():
     tap.need(list(by_pid(rows).values()) == [{**stride(1), **OTHERS}], by_pid(rows))
 
 
-def all_in_use():
+def all_in_use(*flags):
     """several look-ups that share what is saved: registers and flags are as they were, and the counts are right"""
-    build()
+    build(*flags)
     rows, _ = pages("-L", "touch", "--", "./touch", "live")
     want = {64: (512, 0), 65: (1, 0), 66: (512, 0), 67: (512, 0), 68: (512, 0)}
     tap.need(list(by_pid(rows).values()) == [want], by_pid(rows))
 
 
 def static():
-    """a program without a dynamic linker: all by the slow path"""
+    """a program without a dynamic linker: what its trampolines do not count the thunk does"""
     build("-static")
     rows, _ = pages("-L", "touch", "-F", "stride", "-F", "others", "--", "./touch", "kernel")
     tap.need(list(by_pid(rows).values()) == [{**stride(1), **OTHERS}], by_pid(rows))
 
 
-def several_threads():
+BUSY = """
+#include <stdio.h>
+volatile int data[65536];
+int main(void)
+{
+	puts("begins");
+	fflush(stdout);
+	for (;;)
+		for (int i = 0; i < 65536; i++)
+			data[i] += data[i * 7 & 65535];
+}
+"""
+
+
+def without_the_kernel(*flags):
+    """where no trampoline counts, no reference asks the kernel whose it is"""
+    tap.compile_text("busy", BUSY, *flags)
+    p = subprocess.Popen([tap.KRON, "pages", "-q", "-F", "main", "-o", "rows", "--", "./busy"],
+                         stdout=subprocess.PIPE, text=True)
+    try:
+        tap.need(p.stdout.readline() == "begins\n", "it does not begin")
+        (pid,) = [c for c in tap.children_of(p.pid) if tap.is_traced(c)]
+        r = subprocess.run(["timeout", "-s", "INT", "0.5", "strace", "-e", "trace=all", "-p", str(pid)],
+                           capture_output=True, text=True)
+        calls = [line for line in r.stderr.splitlines() if "(" in line]
+        tap.need("attached" in r.stderr and len(calls) < 50, f"{len(calls)} system calls\n{r.stderr[:1000]}")
+    finally:
+        p.terminate()
+        p.wait()
+
+
+def several_threads(*flags):
     """four threads count the same pages, and none gets in another's way"""
-    build()
+    build(*flags)
     rows, _ = pages("--", "./touch", "threads")
     tap.need(list(by_pid(rows).values()) == [stride(4)], by_pid(rows))
 
@@ -122,9 +153,9 @@ def widths():
     tap.need(r.returncode == 125 and "--width" in r.stderr, r)
 
 
-def ends():
+def ends(*flags):
     """a kill, an exec, a forked child that is killed: nothing is lost, nothing counted twice"""
-    build()
+    build(*flags)
     rows, _ = pages("--", "./touch", "kill", status=-9)
     tap.need(list(by_pid(rows).values()) == [stride(1)], by_pid(rows))
     rows, _ = pages("--", "./touch", "fork")
@@ -185,8 +216,7 @@ int main(int c, char **v)
 	return c > 1 ? execv(v[1], v + 1) : 0;
 }
 """
-    # a reference of a static program takes some 30 us
-    for how, rounds, flags in (("fixed", 2000, ["-no-pie"]), ("static", 10, ["-static"])):
+    for how, rounds, flags in (("fixed", 2000, ["-no-pie"]), ("static", 2000, ["-static"])):
         writes = rounds * 1000
         for i in range(3):
             tap.compile_text(f"{how}{i}", text, f"-DROUNDS={rounds}", *flags)
@@ -208,9 +238,9 @@ int main(int c, char **v)
         db.close()
 
 
-def in_handlers():
+def in_handlers(*flags):
     """a handler that counts between any two instructions of the counting"""
-    build()
+    build(*flags)
     rows, said = pages("-q", "--", "./touch", "handlers")
     (mine,) = by_pid(rows).values()
     n = int(said)
@@ -387,6 +417,11 @@ with tap.Suite("page_counts") as s:
     s.case("... -O3, vectors", as_lackey, 12, "-O3", "-mavx2")
     s.case("programs with ways of their own", behaves, [], WAYS)
     s.case("a static program", static)
+    s.case("... all registers and flags in use", all_in_use, "-static")
+    s.case("... threads", several_threads, "-static")
+    s.case("... kills and forks", ends, "-static")
+    s.case("... handlers", in_handlers, "-static")
+    s.case("... asks the kernel for nothing", without_the_kernel, "-static")
     s.case("options and status", options)
     s.case("what matches nothing", nothing_matches)
     s.case("a full folder", full_folder)
