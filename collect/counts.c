@@ -36,7 +36,7 @@ void counts_make_room(struct segment *seg)
 	if (object_get_pages(seg->fd, KRON_COUNTS_OFFSET,
 			     KRON_COUNTS_MAX * sizeof(struct kron_counts)))
 		return;
-	/* Release: who reads it finds pages; partner: runtime/bus/action.c. */
+	/* Release: who reads it finds pages; partner: runtime/bus/counts.c. */
 	__atomic_store_n(&ctl->counts_ready, KRON_COUNTS_MAX, __ATOMIC_RELEASE);
 }
 

@@ -342,6 +342,8 @@ int serve_make_answer(struct connection *c, struct answer *a, struct err *err)
 		note_debugger(c, q.pid, h->kind == KRON_HELLO_START);
 	code = answer_make(c->answerer, &q, a, err);
 	set_working(c, false);
+	if (!code && a->counts && kron_thunk_is_lane(s->thunk))
+		counts_make_room(s->seg);
 	if (!code && a->calls_end)
 		code = calls_make_room(s->seg, a->calls_end, err);
 	if (!code && !peer_is_there(q.pidfd))
@@ -472,8 +474,6 @@ void serve_answer(struct connection *c)
 	if (!c->answerer)
 		return answer_nothing(c);
 	code = serve_make_answer(c, &a, &err);
-	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
-		counts_make_room(s->seg);
 	if (!code && s->pages)
 		pages_note_maps(s->pages, pid, c->ticket ? 0 : c->hello.proc_uid, c->ticket);
 	if (!code && c->hello.kind == KRON_HELLO_START && !a.brings_runtime)

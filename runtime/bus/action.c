@@ -2,8 +2,7 @@
 /*
  * action.c - stores that a probe makes to the board, where they are more than one instruction.
  *
- *   count    lane bus: the thread's own counters (segment.h), or the control block's, atomically,
- *            where it has none
+ *   count    lane bus: counts.c
  *            exact and device: a store to the increment register
  *   trigger  a sample, as if a probe had been there
  *   call     a counter of the function's own: calls.c
@@ -15,18 +14,6 @@
 #include "runtime/core/thread.h"
 #include "runtime/sys/mini.h"
 
-static void count(uint32_t counter, uint64_t times)
-{
-	uint64_t *n = rt_thread_counts();
-
-	if (n) /* one instruction: whole for a handler on this thread */
-		__asm__ volatile("addq %1, %0" : "+m"(n[counter]) : "r"(times) : "cc");
-	else
-		__atomic_fetch_add(&kron_rt.ctl->counts[counter], times, __ATOMIC_RELAXED);
-}
-
-/* ---- stores ---- */
-
 static bool is_open(uint32_t level)
 {
 	uint8_t gate = __atomic_load_n(&kron_rt.ctl->gate[level & 15], __ATOMIC_RELAXED);
@@ -37,7 +24,7 @@ static bool is_open(uint32_t level)
 static void increment(uint32_t counter, uint64_t times)
 {
 	if (rt_bus() == KRON_BUS_LANE) {
-		count(counter, times);
+		rt_count(counter, times);
 		return;
 	}
 	rt_busy_begin(); /* the model asks who writes */

@@ -23,6 +23,10 @@ void rt_trigger(uint32_t word, uint64_t data) __attribute__((visibility("hidden"
 extern const uint8_t kron_rt_hardware_start[] __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_hardware_end[] __attribute__((visibility("hidden")));
 
+/* ---- counts.c ---- */
+/* On the lane bus. */
+void rt_count(uint32_t counter, uint64_t times) __attribute__((visibility("hidden")));
+
 /* ---- action.c ---- */
 /* One more call of the function with this number (calls.c). */
 void rt_count_call(uint32_t number) __attribute__((visibility("hidden")));

@@ -192,7 +192,7 @@ kron_rt_hardware_end:
 	SAVE_FLAGS
 	/* A reference to memory in one page that is known is counted here, as trampolines do it; lines are not. */
 	test	%edi, %edi
-	jns	.Lin_c
+	jns	.Lno_reference
 	test	$RT_ACTION_REPEATED | RT_ACTION_LINES, %edi
 	jnz	.Lin_c
 	FIND_PAGES .Lin_c
@@ -247,9 +247,58 @@ kron_rt_hardware_end:
 	BACK	%rcx
 	ret
 
-#ifdef RT_STATIC
 	.cfi_restore_state
+#ifndef RT_STATIC
+	.set	.Lno_reference, .Lin_c
+#else
+	/* Nor do trampolines count here: a count, or a call, of a thread that has counters. */
+.Lno_reference:
+	test	$RT_ACTION_COUNT | RT_ACTION_CALLS, %edi
+	jz	.Lin_c
+	SAVE	%rdi
+	FIND_LANE .Lno_lane, .Lcounting_number
+.Lcounting:
+	BACK	%rdi
+	test	$RT_ACTION_CALLS, %edi
+	jnz	.Lcall
+	mov	RT_LANE_COUNTS(%rdx), %rdx
+	test	%rdx, %rdx
+	jz	.Lin_c
+	mov	%edi, %ecx
+	test	$RT_ACTION_GATED, %edi
+	jz	.Lopen
+	shr	$8, %ecx
+	and	$15, %ecx
+	mov	RT_GATES(%rcx), %al
+	and	$3, %al
+	cmp	$RT_GATE_TAKE, %al
+	jne	.Lcounted
+	mov	%edi, %ecx
+.Lopen:
+	and	$127, %ecx
+	add	%rsi, -8 * RT_WORD_INCREMENT(%rdx, %rcx, 8)
+	jmp	.Lcounted
+.Lcall:
+	mov	RT_ACTION_NUMBER(%rsi), %eax
+	xor	%ecx, %ecx
+.Lpart:
+	cmp	$RT_CALLS_IN_CHUNK, %eax
+	jb	.Lin_part
+	sub	$RT_CALLS_IN_CHUNK, %eax
+	inc	%ecx
+	cmp	$RT_CALLS_PARTS, %ecx
+	jb	.Lpart
+	jmp	.Lin_c
+.Lin_part:
+	mov	RT_LANE_CALLS(%rdx, %rcx, 8), %rcx
+	test	%rcx, %rcx
+	jz	.Lin_c
+	incq	RT_CALLS_FIRST(%rcx, %rax, 8)
+	jmp	.Lcounted
+
 	.cfi_adjust_cfa_offset 8		/* %rdi, again */
+.Lcounting_number:
+	FIND_LANE_BY_NUMBER .Lno_lane, .Lcounting
 .Lnumber:
 	FIND_LANE_BY_NUMBER .Lno_lane, .Llane
 .Lno_lane:

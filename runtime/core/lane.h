@@ -50,6 +50,8 @@
 #define RT_LANE_SCRATCH 24
 #define RT_LANE_STAMP 24
 #define RT_LANE_KNOWN 44
+#define RT_LANE_COUNTS 48
+#define RT_LANE_CALLS 80
 #define RT_LANE_PAGES 112
 
 /* Bus device: lines in the control block, registers in the window, struct rseq. */
@@ -71,6 +73,18 @@
 #define RT_FUNCTION_TABLE_MASK 0x3fff8
 #define RT_PAGE_SALT 0x9e3779b1
 #define RT_PAGE_SALT_SHIFT 17
+
+/* Counts: board.h, wire.h, segment.h. */
+#define RT_ACTION_GATED 0x1000
+#define RT_ACTION_COUNT 0x2000
+#define RT_ACTION_CALLS 0x4000
+#define RT_ACTION_NUMBER 5
+#define RT_GATES 0x6d000080
+#define RT_GATE_TAKE 1
+#define RT_WORD_INCREMENT 80
+#define RT_CALLS_PARTS 4
+#define RT_CALLS_IN_CHUNK 8190
+#define RT_CALLS_FIRST 16
 
 /* enum kron_hook */
 #define RT_HOOK_SYSTEM_CALL 20
@@ -119,7 +133,16 @@ _Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "
 _Static_assert(__builtin_offsetof(struct rt_lane, stamp) == RT_LANE_STAMP && RT_LANE_STAMP % 8 == 0,
 	       "thunk_sparse.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
-_Static_assert(__builtin_offsetof(struct rt_lane, pages) == RT_LANE_PAGES, "thunk_bus.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, pages) == RT_LANE_PAGES &&
+		       __builtin_offsetof(struct rt_lane, counts) == RT_LANE_COUNTS &&
+		       __builtin_offsetof(struct rt_lane, calls) == RT_LANE_CALLS,
+	       "thunk_bus.S");
+_Static_assert(KRON_GATE_ADDR(0) == RT_GATES && KRON_GATE_TAKE == RT_GATE_TAKE &&
+		       KRON_WORD_INCREMENT == RT_WORD_INCREMENT &&
+		       KRON_CALLS_PARTS == RT_CALLS_PARTS &&
+		       KRON_CALLS_IN_CHUNK == RT_CALLS_IN_CHUNK &&
+		       __builtin_offsetof(struct kron_calls, n) == RT_CALLS_FIRST,
+	       "thunk_bus.S");
 _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +
 			       __builtin_offsetof(struct kron_line, owner) ==
 		       RT_LINE_OWNER,

@@ -71,11 +71,8 @@ struct rt_own {
 };
 /* NULL: there is no place for any.  Who asks makes do with words that all threads share. */
 struct rt_own *rt_thread_own(void) __attribute__((visibility("hidden")));
-/* Its lane, which the trampolines find counters by from now on; NULL: it has none, or they do not. */
+/* Its lane, by which trampolines or thunks find counters from now on; NULL: it has none, or they find none by it. */
 struct rt_lane *rt_thread_counting(void) __attribute__((visibility("hidden")));
-/* Its counters, KRON_COUNTERS of them, which nobody else writes to; NULL: it has none. */
-uint64_t *rt_thread_counts(void) __attribute__((visibility("hidden")));
-
 /* Its table of pages, for the trampolines (wire.h); where they find none they come to the slow path. */
 void rt_thread_set_pages(int64_t *table) __attribute__((visibility("hidden")));
 /* Its lane, if that has such a table and is found without a system call; else NULL. */

@@ -117,10 +117,10 @@ void rt_numbers_end(void)
 	__atomic_store_n(&kron_rt_tid_offset, 0, __ATOMIC_SEQ_CST);
 }
 
-/* The 1st, 2nd, 4th, 8th … time: a thread of Go's writes it when it has begun, some have none. */
-static bool may_look(void)
+/* The 1st, 2nd, 4th, 8th … time. */
+static bool is_turn(uint32_t *times)
 {
-	const uint32_t n = __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+	const uint32_t n = __atomic_add_fetch(times, 1, __ATOMIC_RELAXED);
 
 	return !(n & (n - 1));
 }
@@ -180,7 +180,8 @@ static void remember(struct rt_lane *lane)
 	if (!has_number(base, lane->tid)) {
 		if (kron_rt.quiet)
 			return;
-		if (may_look())
+		/* a thread of Go's writes it when it has begun, some have none */
+		if (is_turn(&looks))
 			find_number(base, lane->tid);
 		if (!has_number(base, lane->tid))
 			return;
@@ -384,25 +385,34 @@ struct rt_own *rt_thread_own(void)
 	return NULL;
 }
 
-struct rt_lane *rt_thread_counting(void)
-{
-	return NULL;
-}
-
-uint64_t *rt_thread_counts(void)
-{
-	return NULL;
-}
-
 /* Trampolines know no way to it; the thunk finds it by the lane (thunk_bus.S). */
 void rt_thread_set_pages(int64_t *table)
 {
 	(void)table;
 }
 
-struct rt_lane *rt_thread_with_pages(void)
+/* As the thunks find it. */
+static struct rt_lane *lane_seen(void)
 {
 	struct rt_lane *lane = lane_by_base();
 
-	return lane && lane->pages && lane->tid == number_at(kron_rt_tid_offset) ? lane : NULL;
+	return lane && lane->tid == number_at(kron_rt_tid_offset) ? lane : NULL;
+}
+
+struct rt_lane *rt_thread_with_pages(void)
+{
+	struct rt_lane *lane = lane_seen();
+
+	return lane && lane->pages ? lane : NULL;
+}
+
+/* Not each time: a thread whose number is not near its base would ask the kernel for it at each count. */
+struct rt_lane *rt_thread_counting(void)
+{
+	static uint32_t asked; /* atomic */
+	struct rt_lane *lane = lane_seen();
+
+	if (lane || rt_lane_is_mute() || rt_proc_is_refused() || !is_turn(&asked))
+		return lane;
+	return rt_lane_find();
 }
