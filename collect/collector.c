@@ -252,7 +252,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 		hardware_board_close(&c->hardware);
 		segment_unlink(&c->seg);
 		segment_close(&c->seg);
-		trace_writer_close(w);
+		trace_writer_undo(w);
 		return code;
 	}
 	if (c->hardware.open)
@@ -265,7 +265,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	else
 		code = start_parts(c, err);
 	if (code) {
-		collector_abandon(c, err->msg);
+		collector_abandon(c);
 		return code;
 	}
 	return 0;
@@ -357,27 +357,14 @@ static void end_switches(struct collector *c)
 	c->drain.switches = NULL;
 }
 
-/* Before anything was recorded, perhaps: readers want to know what a tick is all the same. */
-static void note_clock(struct collector *c)
-{
-	const bool exact = c->opt.bus == KRON_BUS_EXACT;
-	struct time_point now;
-
-	clock_of_samples(c, &now);
-	journal_session(&c->journal, "tsc_hz", "%.0f",
-			tsc_hz(exact ? &c->clock_start : &c->start, &now));
-}
-
-void collector_abandon(struct collector *c, const char *why)
+void collector_abandon(struct collector *c)
 {
 	c->all_ended = server_stop(&c->server);
 	grow_stop(&c->grow);
 	flight_stop(c->flight);
 	drain_stop(&c->drain);
 	end_switches(c);
-	note_clock(c);
-	journal_session(&c->journal, "error", "%s", why);
-	trace_writer_close(c->journal.w);
+	trace_writer_undo(c->journal.w);
 	end_hardware(c, NULL);
 	segment_unlink(&c->seg);
 	collector_free(c);
@@ -520,10 +507,14 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 
-static int close_trace(struct collector *c)
+static int close_trace(struct collector *c, bool undo)
 {
-	int code = journal_error(&c->journal), closed = trace_writer_close(c->journal.w);
+	int code = journal_error(&c->journal), closed = 0;
 
+	if (undo)
+		trace_writer_undo(c->journal.w);
+	else
+		closed = trace_writer_close(c->journal.w);
 	return code || c->journal.unread ? code : closed;
 }
 
@@ -582,7 +573,7 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	out->cut = c->drain.cut;
 	sum_up(c, out);
 	write_end(c, end, out);
-	code = close_trace(c);
+	code = close_trace(c, end->undo);
 	grow_stop(&c->grow);
 	if (code)
 		err_set(&out->error, -code, "the trace could not be written: %s", strerror(-code));

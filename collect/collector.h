@@ -127,8 +127,8 @@ int collector_watch_switches(struct collector *c, enum collector_switches want, 
 /* While the program starts: what has time until it runs. */
 void collector_program_starts(struct collector *c);
 
-/* Give up before the program was started: nothing is recorded. */
-void collector_abandon(struct collector *c, const char *why);
+/* Give up before the program was started: nothing is recorded, and the trace that was there stands there again. */
+void collector_abandon(struct collector *c);
 
 /* On the clock of the samples. */
 uint64_t collector_now(struct collector *c);
@@ -145,6 +145,7 @@ struct collector_end {
 		how; /* value of the session's `exit`, and why a flight recorder's last snapshot is */
 	uint64_t cpu_ns; /* the program's processor time (trace/analysis/cost.h); 0: not known */
 	pid_t program;   /* that should have been traced from its start; 0: none was started */
+	bool undo;       /* it was not run: as collector_abandon() */
 };
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out);

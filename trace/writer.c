@@ -38,6 +38,7 @@ struct text_file {
 struct trace_writer {
 	pthread_mutex_t mutex;
 	int lock_fd;
+	struct writer_aside aside; /* until a close */
 	struct sample_file samples;
 	char *dir; /* for files that are made when there is something for them */
 	int switches_fd;
@@ -145,7 +146,7 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 		return err_set(err, EINVAL, "the name of the trace directory is empty");
 	path = without_slashes(dir);
 	w = writer_new();
-	ret = writer_prepare_dir(path, err);
+	ret = writer_prepare_dir(path, &w->aside, err);
 	if (!ret)
 		ret = writer_lock_dir(path, &w->lock_fd, err);
 	if (!ret)
@@ -153,7 +154,7 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 	if (!ret)
 		ret = write_version(w, path, err);
 	if (ret)
-		writer_free(w);
+		trace_writer_undo(w);
 	else
 		*out = w;
 	xfree(path);
@@ -507,12 +508,26 @@ int trace_writer_flush(struct trace_writer *w)
 	return ret;
 }
 
+void trace_writer_settle(struct trace_writer *w)
+{
+	writer_settle_dir(&w->aside);
+}
+
 int trace_writer_close(struct trace_writer *w)
 {
 	int ret = trace_writer_flush(w);
 
 	if (!ret)
 		ret = w->first_error;
+	writer_keep_dir(&w->aside);
 	writer_free(w);
 	return ret;
+}
+
+void trace_writer_undo(struct trace_writer *w)
+{
+	struct writer_aside aside = w->aside;
+
+	writer_free(w); /* its lock, too */
+	writer_restore_dir(&aside);
 }

@@ -23,7 +23,7 @@ struct trace_writer;
 struct trace_names; /* trace/names.h */
 
 /*
- * Make dir (the previous trace there becomes dir.old, an older dir.old goes) and lock it.
+ * Make dir (the previous trace there becomes dir.old, an older dir.old goes by trace_writer_settle()) and lock it.
  * -EBUSY: another kron records there.  -EEXIST: something is there that is not a trace directory.
  */
 int trace_writer_create(struct trace_writer **out, const char *dir, struct err *err);
@@ -77,6 +77,10 @@ int trace_writer_commit(struct trace_writer *w);
 /* Context switches; a failure loses them, and nothing else. */
 int trace_writer_switches(struct trace_writer *w, const struct trace_switch *v, size_t n);
 int trace_writer_flush(struct trace_writer *w); /* text files' buffers to the kernel */
+/* There will be something to keep: what undo() would need goes. */
+void trace_writer_settle(struct trace_writer *w);
 int trace_writer_close(struct trace_writer *w); /* flushes, unlocks, frees; first error */
+/* There was nothing to record: dir is what it was before create(), and dir.old if it was not settled. */
+void trace_writer_undo(struct trace_writer *w);
 
 #endif

@@ -271,25 +271,96 @@ static int remove_trace(const char *path, struct err *err)
 	return 0;
 }
 
-/* Move the trace at path to path.old, so that recording never destroys the last result. */
-static int set_aside(const char *path, struct err *err)
+/* A trace that nobody writes to gets another name.  1: there is none. */
+static int rename_trace(const char *path, const char *to, struct err *err)
 {
-	char *old = xasprintf("%s.old", path);
+	char foreign[256];
+	enum dir_kind kind = look_at(path, foreign, sizeof(foreign));
 	int lock, ret;
 
-	ret = writer_lock_dir(path, &lock, err);
+	if (kind == DIR_ABSENT)
+		return 1;
+	if (kind == DIR_FOREIGN)
+		return refuse_foreign(err, path, foreign);
+	ret = kind == DIR_TRACE ? writer_lock_dir(path, &lock, err) : 0;
 	if (ret)
-		goto out;
-	ret = remove_trace(old, err);
-	if (!ret && rename(path, old))
-		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old, strerror(errno));
-	close(lock);
-out:
-	xfree(old);
+		return ret;
+	if (rename(path, to))
+		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, to, strerror(errno));
+	if (kind == DIR_TRACE)
+		close(lock);
 	return ret;
 }
 
-int writer_prepare_dir(const char *path, struct err *err)
+/* Move the trace at path to path.old, so that recording never destroys the last result. */
+static int set_aside(const char *path, struct writer_aside *aside, struct err *err)
+{
+	char *old = xasprintf("%s.old", path), *older = xasprintf("%s.old.old", path);
+	struct err unused;
+	int ret;
+
+	if (remove_trace(older, &unused)) { /* else a recorder was killed there */
+		ret = remove_trace(old, err);
+	} else {
+		ret = rename_trace(old, older, err);
+		aside->has_older |= !ret;
+	}
+	if (ret >= 0) {
+		ret = rename_trace(path, old, err);
+		aside->has_old |= !ret;
+	}
+	xfree(old);
+	xfree(older);
+	return ret < 0 ? ret : 0;
+}
+
+static void aside_free(struct writer_aside *aside)
+{
+	xfree(aside->path);
+	*aside = (struct writer_aside){0};
+}
+
+void writer_settle_dir(struct writer_aside *aside)
+{
+	char *older;
+
+	if (!aside->has_older)
+		return;
+	older = xasprintf("%s.old.old", aside->path);
+	writer_remove_dir(older);
+	xfree(older);
+	aside->has_older = false;
+}
+
+void writer_keep_dir(struct writer_aside *aside)
+{
+	writer_settle_dir(aside);
+	aside_free(aside);
+}
+
+/* What cannot go back stays where it is. */
+static void take_back(struct writer_aside *aside)
+{
+	char *old = xasprintf("%s.old", aside->path), *older = xasprintf("%s.old.old", aside->path);
+
+	if ((!aside->has_old || !rename(old, aside->path)) && aside->has_older)
+		(void)!rename(older, old);
+	xfree(old);
+	xfree(older);
+	aside_free(aside);
+}
+
+void writer_restore_dir(struct writer_aside *aside)
+{
+	if (!aside->path)
+		return;
+	writer_remove_dir(aside->path);
+	if (aside->was_there)
+		(void)!mkdir(aside->path, 0700);
+	take_back(aside);
+}
+
+static int prepare(const char *path, struct writer_aside *aside, struct err *err)
 {
 	char foreign[256];
 
@@ -299,6 +370,7 @@ int writer_prepare_dir(const char *path, struct err *err)
 
 		switch (look_at(path, foreign, sizeof(foreign))) {
 		case DIR_EMPTY:
+			aside->was_there = !round;
 			return 0;
 		case DIR_FOREIGN:
 			return refuse_foreign(err, path, foreign);
@@ -306,7 +378,7 @@ int writer_prepare_dir(const char *path, struct err *err)
 			return err_set(err, errno ? errno : EIO, "cannot use %s: %s", path,
 				       strerror(errno));
 		case DIR_TRACE:
-			ret = set_aside(path, err);
+			ret = set_aside(path, aside, err);
 			if (ret)
 				return ret;
 			break;
@@ -320,6 +392,17 @@ int writer_prepare_dir(const char *path, struct err *err)
 			break;
 	}
 	return err_set(err, errno, "cannot make the trace directory %s: %s", path, strerror(errno));
+}
+
+int writer_prepare_dir(const char *path, struct writer_aside *aside, struct err *err)
+{
+	int ret;
+
+	*aside = (struct writer_aside){.path = xstrdup(path)};
+	ret = prepare(path, aside, err);
+	if (ret)
+		take_back(aside);
+	return ret;
 }
 
 void writer_remove_dir(const char *path)

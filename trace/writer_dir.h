@@ -25,10 +25,22 @@ enum writer_text {
 extern const char *const writer_files[WRITER_TEXTS];
 
 /*
- * An empty directory of this name; a trace that is there is set aside or removed.  -EEXIST and its
- * like, with a sentence, for a directory that holds anything else.
+ * An empty directory of this name.  A trace that is there becomes path.old, and a path.old waits as path.old.old
+ * until it is known whether the recording is one:
+ *
+ *   writer_prepare_dir ─┬─► writer_settle_dir ─► writer_keep_dir   it is: path.old.old goes, at the latest at the end
+ *                       └─► writer_restore_dir                     it is not: all is as it was
+ *
+ * -EEXIST and its like, with a sentence, for a directory that holds anything else; then all is as it was, too.
  */
-int writer_prepare_dir(const char *path, struct err *err);
+struct writer_aside {
+	char *path; /* NULL: kept or restored */
+	bool has_old, has_older, was_there;
+};
+int writer_prepare_dir(const char *path, struct writer_aside *aside, struct err *err);
+void writer_settle_dir(struct writer_aside *aside);
+void writer_keep_dir(struct writer_aside *aside);
+void writer_restore_dir(struct writer_aside *aside);
 /* Is a trace there?  -ENOENT, -EINVAL, with a sentence. */
 int writer_check_dir(const char *path, struct err *err);
 /* Open and flock dir/lock.  A missing lock file is made: an old trace may lack it.  -EBUSY: another

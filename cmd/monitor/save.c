@@ -181,7 +181,6 @@ void save_drop(struct save *s)
 {
 	if (!s->w)
 		return;
-	trace_writer_close(s->w);
+	trace_writer_undo(s->w);
 	s->w = NULL;
-	writer_remove_dir(s->dir);
 }

@@ -221,16 +221,19 @@ out:
 static int set_aside(const char *path, bool is_job, struct err *err)
 {
 	char *old = xasprintf("%s.old", path);
+	struct writer_aside aside = {0};
 	int code = remove_folder(old, err);
 
 	if (!code && !is_job)
-		code = writer_prepare_dir(path, err); /* a trace becomes .old, others are refused */
+		code = writer_prepare_dir(path, &aside,
+					  err); /* a trace becomes .old, others are refused */
 	else if (!code) {
 		writer_remove_dir(old);
 		if (rename(path, old))
 			code = err_set(err, errno, "cannot rename %s to %s: %s", path, old,
 				       strerror(errno));
 	}
+	writer_keep_dir(&aside);
 	xfree(old);
 	return code;
 }

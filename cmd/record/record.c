@@ -357,6 +357,8 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 	if (final)
 		end_early(p, u.v.v[0].sentence);
 	else
+		trace_writer_settle(c->journal.w);
+	if (!final)
 		vec_for(&u.v, i)
 			say("kron: %s%s", i->sentence,
 			    i->may_come || !alone ? "; what comes later may" : "");
@@ -388,16 +390,18 @@ static void take_pids_from_probes(void)
 static int finish(const struct collector_end *end, const struct program *p,
 		  const struct child *child)
 {
+	struct collector_end known = *end;
 	struct collector_summary summary;
 	bool failed, unsent;
 	struct err err;
 
 	starter_stop(&starter);
 	cabled_hurry();
-	collector_finish(&collector, end, &summary);
+	known.undo = __atomic_load_n(&ended_early, __ATOMIC_RELAXED);
+	collector_finish(&collector, &known, &summary);
 	unsent = cabled_finish(&err);
 	control_record_end(&collector);
-	if (__atomic_load_n(&ended_early, __ATOMIC_RELAXED)) {
+	if (known.undo) {
 		collector_free(&collector);
 		return OWN_FAILURE;
 	}
@@ -431,7 +435,7 @@ static int run_attached(const char *runtime)
 	if (code) {
 		attached_stop(&attached);
 		say_untraced(&collector, &program);
-		collector_abandon(&collector, err.msg);
+		collector_abandon(&collector);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
 	say("kron: recording %s; %s", names,
@@ -472,7 +476,7 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	if (collector.flight) /* what is written as it comes */
 		switches = SWITCHES_NO;
 	if (collector_watch_switches(&collector, (enum collector_switches)switches, &err)) {
-		collector_abandon(&collector, err.msg);
+		collector_abandon(&collector);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
 	if (p->verdict == PROGRAM_TRACEABLE)
@@ -486,7 +490,7 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	free_environment(env, own);
 	if (code) {
 		explain_exec_failure(p, code);
-		collector_abandon(&collector, strerror(-code));
+		collector_abandon(&collector);
 		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
 	}
 	collector_program_starts(&collector);
@@ -609,7 +613,7 @@ static int open_collector(struct collector_options *opt, struct err *err)
 	if (!code)
 		code = collector_open(&collector, opt, err);
 	if (!code && (code = cabled_start(err)))
-		collector_abandon(&collector, err->msg);
+		collector_abandon(&collector);
 	return code;
 }
 
