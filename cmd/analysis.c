@@ -326,6 +326,11 @@ void analysis_say_state(const struct opt_command *c, const struct trace *t)
 	analysis_state(t, &state);
 	if (*state.text)
 		fprintf(stderr, "kron %s: %s\n", c->name, state.text);
+	if (t->cut_short)
+		fprintf(stderr,
+			"kron %s: samples are missing: the file with them is shorter than the recorder left it (a copy that was "
+			"not finished?)\n",
+			c->name);
 	if (t->pages_damaged)
 		fprintf(stderr,
 			"kron %s: the counts of pages are damaged: some are missing or not what was counted\n",

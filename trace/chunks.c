@@ -53,13 +53,13 @@ static bool is_torn_chunk(const struct chunk_map *m, size_t at)
 {
 	uint32_t magic;
 
-	if (at >= m->size || m->size - at < sizeof(magic))
+	if (m->size - at < sizeof(magic))
 		return true;
 	memcpy(&magic, m->base + at, sizeof(magic));
 	return is_magic(magic);
 }
 
-const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
+const uint8_t *chunk_map_next(struct chunk_map *m, size_t *off, struct trace_chunk *head,
 			      uint64_t *skipped)
 {
 	size_t start = *off, at = start;
@@ -76,13 +76,14 @@ const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct tra
 			return m->base + at + sizeof(*head);
 		start = at = *off;
 	}
-	if (!is_torn_chunk(m, start))
+	m->torn = start < m->size && is_torn_chunk(m, start);
+	if (!m->torn)
 		*skipped += m->size - start;
 	*off = m->size;
 	return NULL;
 }
 
-size_t chunk_map_whole(const struct chunk_map *m)
+size_t chunk_map_whole(struct chunk_map *m)
 {
 	struct trace_chunk head;
 	uint64_t skipped = 0;

@@ -258,6 +258,15 @@ static void sum_losses(struct trace *t)
 		t->cut_off = cut_off;
 }
 
+/* A copy that was not finished, say. */
+static bool is_cut_short(const struct trace *t)
+{
+	const struct trace_priv *p = priv_of(t);
+
+	return t->complete &&
+	       (p->map.torn || (!p->chunks.n && trace_session_number(t, "samples", 0)));
+}
+
 int trace_open(struct trace **out, const char *dir, struct err *err)
 {
 	struct trace *t;
@@ -281,6 +290,7 @@ int trace_open(struct trace **out, const char *dir, struct err *err)
 		ret = lanes_read(t, dirfd, err);
 	if (!ret) {
 		calibrate(t);
+		t->cut_short = is_cut_short(t);
 		tables_read(t, dirfd);
 		sum_losses(t);
 		t->pages_damaged = trace_pages_are_damaged(dirfd);

@@ -150,6 +150,7 @@ struct trace {
 	uint64_t lost;      /* of all processes */
 	uint64_t cut_off;   /* holes */
 	uint64_t damaged;   /* bytes of `samples` and lines of tables that made no sense */
+	bool cut_short;     /* complete, but `samples` has been cut, or is not there */
 	bool pages_damaged; /* counts of pages are missing, or not what was written */
 	bool complete;      /* the collector ended it properly */
 	double tsc_hz;

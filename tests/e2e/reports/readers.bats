@@ -114,6 +114,23 @@ golden() {
 	"$KRON" diff kron.data kron.data | grep -q '^samples lost: 123 before, 123 after'
 }
 
+@test "an unfinished copy of a trace that was ended: all say that samples are missing" {
+	grep -q '^end_tsc=' kron.data/session
+	echo samples=36 >>kron.data/session
+	cp -r kron.data/. kept
+	for cut in 20 300 all; do
+		rm -rf cut
+		cp -r kept cut
+		if [ $cut = all ]; then rm cut/samples; else truncate -s -$cut cut/samples; fi
+		for cmd in 'report --json' replay dump info 'export -f csv' 'report --totals'; do
+			# shellcheck disable=SC2086
+			"$KRON" $cmd cut >/dev/null 2>err
+			grep -q 'samples are missing' err
+		done
+	done
+	"$KRON" report kept 2>&1 >/dev/null | grep -c missing | grep -qx 0
+}
+
 @test "tables are missing: events by number" {
 	rm kron.data/{modules,functions,refusals,tasks}
 	"$KRON" report >out
