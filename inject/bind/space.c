@@ -85,11 +85,17 @@ static bool has_heap(const struct space_mapping *maps, size_t n)
 	return false;
 }
 
+/* The lowest address that the text means: a program below 2 GiB says 0 for a symbol that nobody defines. */
+static uint64_t first_meant(uint64_t text_lo)
+{
+	return text_lo < REACH ? 0 : text_lo;
+}
+
 static void consider(struct choice *c, struct gap g, uint64_t text_lo, uint64_t text_hi, size_t len)
 {
 	/* every byte of text and block within REACH of each other */
 	struct gap below = clip(g, text_hi > REACH ? text_hi - REACH : 0, text_lo);
-	struct gap above = clip(g, text_hi + c->heap_room, text_lo + REACH);
+	struct gap above = clip(g, text_hi + c->heap_room, first_meant(text_lo) + REACH);
 
 	if (fits(below, len))
 		c->below = max64(c->below, below.end - len);

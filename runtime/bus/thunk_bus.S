@@ -279,7 +279,10 @@ kron_rt_hardware_end:
 	add	%rsi, -8 * RT_WORD_INCREMENT(%rdx, %rcx, 8)
 	jmp	.Lcounted
 .Lcall:
-	mov	RT_ACTION_NUMBER(%rsi), %eax
+	movzbl	RT_ACTION_NUMBER + 1(%rsi), %eax	/* below 32,768; by bytes, for the program's AC may be set */
+	shl	$8, %eax
+	movzbl	RT_ACTION_NUMBER(%rsi), %ecx
+	or	%ecx, %eax
 	xor	%ecx, %ecx
 .Lpart:
 	cmp	$RT_CALLS_IN_CHUNK, %eax

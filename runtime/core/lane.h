@@ -140,7 +140,7 @@ _Static_assert(__builtin_offsetof(struct rt_lane, pages) == RT_LANE_PAGES &&
 _Static_assert(KRON_GATE_ADDR(0) == RT_GATES && KRON_GATE_TAKE == RT_GATE_TAKE &&
 		       KRON_WORD_INCREMENT == RT_WORD_INCREMENT &&
 		       KRON_CALLS_PARTS == RT_CALLS_PARTS &&
-		       KRON_CALLS_IN_CHUNK == RT_CALLS_IN_CHUNK &&
+		       KRON_CALLS_IN_CHUNK == RT_CALLS_IN_CHUNK && KRON_CALLS_MAX <= 0x8000 &&
 		       __builtin_offsetof(struct kron_calls, n) == RT_CALLS_FIRST,
 	       "thunk_bus.S");
 _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +

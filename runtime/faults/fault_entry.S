@@ -11,6 +11,7 @@
  * The program's handler is entered by a jump, with the registers and the stack that the kernel
  * made: nothing of ours lies between it and the signal frame but another return address there.
  */
+#include "runtime/core/flags.inc"
 #include "runtime/faults/faults.h"
 
 	.text
@@ -39,7 +40,16 @@ kron_rt_fault_entries:
 	.cfi_adjust_cfa_offset 8
 	mov	%eax, %ecx
 	mov	%rsp, %r8			/* struct rt_handler_args */
+	pushfq					/* the kernel leaves AC as it was */
+	.cfi_adjust_cfa_offset 8
+	FLAGS_OF_C
+	lea	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
 	call	kron_rt_fault
+	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	popfq
+	.cfi_adjust_cfa_offset -8
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
@@ -90,6 +100,9 @@ kron_rt_fault_entries:
 	nop					/* unwinders look one byte before it */
 kron_rt_restore:
 	mov	%rsp, %rdi
+	pushfq
+	FLAGS_OF_C
+	lea	8(%rsp), %rsp
 	call	kron_rt_resume
 	mov	$15, %rax			/* rt_sigreturn */
 	syscall

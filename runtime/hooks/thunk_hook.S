@@ -39,7 +39,7 @@ kron_rt_hook_thunk:
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register %rbp
 	pushfq
-	cld
+	FLAGS_OF_C
 	push	%r11
 	push	%r10
 	push	%r9

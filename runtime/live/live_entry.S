@@ -6,6 +6,7 @@
  * no way back: it sleeps until it is stopped again.  Vector registers are not touched.
  */
 #include <asm/unistd.h>
+#include "runtime/core/flags.inc"
 
 	.section .text.live, "ax", @progbits
 	.globl	kron_live_entry
@@ -15,7 +16,9 @@ kron_live_entry:
 	.cfi_startproc
 	.cfi_undefined %rip
 	xor	%ebp, %ebp
-	cld
+	pushfq
+	FLAGS_OF_C
+	lea	8(%rsp), %rsp
 	call	kron_rt_live
 1:	mov	$__NR_pause, %eax
 	syscall

@@ -343,6 +343,43 @@ def no_time():
     need(seen == {frozenset(ours)}, f"it was on {list(map(sorted, seen))} of {sorted(ours)}")
 
 
+FLAGS = WORKS + """
+static void set(unsigned long set, unsigned long cleared) {
+    __asm__ volatile("sub $128, %%rsp; pushf; or %0, (%%rsp); not %1; and %1, (%%rsp); popf; add $128, %%rsp"
+                     : "+r"(set), "+r"(cleared) : : "memory", "cc");
+}
+int main(int argc, char **argv) {
+    unsigned long flag = strtoul(argv[1], 0, 0);
+    ready();
+    for (long i = 0; !over && (argc < 3 || i < 100000); i++) {
+        set(flag, 0);
+        long n = counted(i);
+        set(0, flag);
+        if (n != i * 3 + 1) return 3;
+    }
+    return 0;
+}
+"""
+
+
+def flags():
+    """AC, with which what is not aligned is a fault, and DF: while kron's C code runs they are not set."""
+    for name, more in ("dynamic", []), ("static", ["-static"]):
+        compile_text(name, FLAGS, *more)
+        for flag in "0x40000", "0x400":
+            for options in [], ["--bus", "exact"]:
+                argv = [KRON, "record", "-q", "-o", "t", *options, "--", f"./{name}", flag, "once"]
+                r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+                need(r.returncode == 0, f"{argv}: {r}")
+            with Program(f"./{name}", flag) as p:
+                for options in [], ["-p", "*%accesses pages"], ["-p", "*%insns count:0"], ["--bus", "exact"]:
+                    status, said = attach(p.pid, *options)
+                    need(status == 0 and "as before" in said, f"{name} {flag} {options}: {said}")
+                argv = [KRON, "stat", "-q", "-o", "counts", "--pid", str(p.pid), "--for", "0.2s"]
+                r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+                need(r.returncode == 0, f"{argv}: {r}")
+
+
 # ---- a first thread that ends before the others, and takes memory and descriptors out of /proc/PID ----
 
 ALONE = WORKS + """
@@ -461,6 +498,7 @@ def main():
         s.case("memory that another process runs in", shares_memory)
         s.case("memory that children borrow all the time", lends_memory)
         s.case("a processor that others leave no time on", no_time)
+        s.case("flags that C does not expect", flags)
         s.case("a first thread that has ended", first_has_ended)
         s.case("a first thread that ends meanwhile", first_ends)
         s.case("hundreds of busy threads", crowd)

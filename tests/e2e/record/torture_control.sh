@@ -14,6 +14,6 @@ if [ $# -gt 0 ]; then
 else
 	subject jump_into_entry.c odd_code.c tiny.c pop_return.c switches.c tailcalls.c tailcalls_virtual.cc \
 		relocate.c redzone.c registers.c recursion.c longjmp.c siglongjmp.c coroutines.c \
-		throw.cc uncaught.cc stack_shapes.c jit.c copied_code.c own_traps.c
+		throw.cc uncaught.cc stack_shapes.c jit.c copied_code.c own_traps.c flags.c
 fi
 suite_end

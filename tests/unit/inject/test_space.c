@@ -48,7 +48,8 @@ static void space_under_a_low_program(void **state)
 	at = find(maps, 3, 0, 0x500000);
 	assert_true(at > 0x900000 + GIB);
 	assert_true(at + 0x500000 <= KRON_WINDOW_ADDR || at >= KRON_WINDOW_ADDR + KRON_WINDOW_SIZE);
-	assert_true(at + 0x500000 - 0x400000 < 2 * GIB);
+	/* such a program's code may mean address 0, by a symbol that nobody defines */
+	assert_true(at + 0x500000 < 2 * GIB);
 }
 
 /* The kernel has put the heap so far up that a GiB above it is out of reach. */
