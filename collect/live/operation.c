@@ -175,6 +175,7 @@ static int take_out(const struct implant *im, struct live_threads *t,
 	int code;
 
 	call->op = KRON_LIVE_LEAVE;
+	call->tsc = clock_tsc();
 	code = implant_call(im, t, call, err);
 	xfree(call);
 	if (code)
@@ -274,6 +275,12 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		thread_data_find(call, t, &maps);
 		process_maps_free(&maps);
 	}
+	if (!code && threads_dispatch_calls(t))
+		code = err_set(
+			err, ENOTSUP,
+			"process %d has its system calls dispatched to itself (PR_SET_SYSCALL_USER_DISPATCH): "
+			"kron's would be, too; start it with `kron record -- CMD`",
+			o->pid);
 	if (!code)
 		code = threads_lift_filter(t, err);
 	if (!code)

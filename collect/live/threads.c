@@ -540,54 +540,14 @@ ssize_t threads_write(const struct live_threads *t, uint64_t to, const void *fro
 
 /* ---- run ---- */
 
-#define RSEQ_CS 8u /* in struct rseq */
-#ifndef PTRACE_GET_RSEQ_CONFIGURATION
-#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
-#endif
-
-/*
- * The kernel aborts a restartable sequence of a thread that was off its processor.  It finds none when the thread
- * goes on somewhere else for us, and so would let it go on in the middle of one: what it would have done is done here.
- */
-static void abort_sequence(const struct live_threads *t, struct live_thread *k)
-{
-	struct {
-		uint64_t area;
-		uint32_t size, signature, flags, pad;
-	} conf;
-	struct {
-		uint32_t version, flags;
-		uint64_t start, len, abort;
-	} cs;
-	uint64_t at, none = 0;
-
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, k->tid, sizeof(conf), &conf) !=
-		    (long)sizeof(conf) ||
-	    !conf.area)
-		return;
-	conf.area += RSEQ_CS;
-	if (threads_read(t, &at, conf.area, sizeof(at)) != sizeof(at) || !at ||
-	    threads_read(t, &cs, at, sizeof(cs)) != sizeof(cs) || k->regs.rip - cs.start >= cs.len)
-		return;
-	if (threads_write(t, conf.area, &none, sizeof(none)) == sizeof(none))
-		k->regs.rip = cs.abort;
-}
-
-/* The one that runs for us: with no signal, so that no handler of the program's comes in between. */
+/* The one that runs for us. */
 static struct live_thread *runner(struct live_threads *t)
 {
-	const uint64_t all = ~0ull;
-
 	vec_for(&t->v, k) {
 		if (!k->stopped || (t->runner && t->runner != k->tid))
 			continue;
-		if (!t->runner) {
-			ptrace(PTRACE_GETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
-			ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(all), &all);
-			abort_sequence(t, k);
-			k->changed = true;
-			t->runner = k->tid;
-		}
+		if (!t->runner)
+			runner_take(t, k);
 		return k;
 	}
 	return NULL;
@@ -704,7 +664,7 @@ static void put_back(struct live_threads *t, struct live_thread *k)
 	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
 	ptrace(PTRACE_CONT, k->tid, 0, 0);
 	k->stopped = wait_for_event(k->tid, now_ms() + RUN_MS) == WAIT_STOPPED;
-	ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
+	runner_give_back(t);
 }
 
 static void let_go(struct live_threads *t, struct live_thread *k)

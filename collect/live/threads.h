@@ -29,6 +29,11 @@ struct live_thread {
 	struct user_regs_struct regs;
 };
 
+/* Its system call dispatch, as it was (PR_SET_SYSCALL_USER_DISPATCH; the kernel's struct ptrace_sud_config). */
+struct live_dispatch {
+	uint64_t mode, selector, offset, len;
+};
+
 struct live_threads {
 	pid_t pid;
 	int mem;               /* /proc/PID/mem */
@@ -36,8 +41,9 @@ struct live_threads {
 	bool filtered;         /* one of them is under a seccomp filter */
 	pid_t runner;          /* the thread that has run code for us; 0: none yet */
 	uint64_t mask;         /* its signals, as they were */
-	uint64_t since_ns;     /* when the first was asked to stop */
-	uint64_t stood_ns;     /* after threads_go(): an upper bound of the longest stop */
+	struct live_dispatch dispatch;
+	uint64_t since_ns; /* when the first was asked to stop */
+	uint64_t stood_ns; /* after threads_go(): an upper bound of the longest stop */
 	VEC(struct live_thread) v;
 };
 
@@ -103,6 +109,13 @@ void threads_choose_runner(struct live_threads *t);
  * process has ended; -EFAULT: the code has faulted.
  */
 int threads_run(struct live_threads *t, uint64_t pc, uint64_t rsp, uint64_t rdi, uint64_t done);
+
+/* ---- runner.c: the thread that runs code for us is the program's ---- */
+
+void runner_take(struct live_threads *t, struct live_thread *k);
+void runner_give_back(const struct live_threads *t);
+/* One of those that stand has its system calls dispatched: what the runtime calls would be a signal there. */
+bool threads_dispatch_calls(const struct live_threads *t);
 
 /* An int3 that the thread has executed, and whose signal it has not got yet. */
 bool threads_is_trap_pending(const struct live_thread *k);

@@ -91,6 +91,7 @@ struct kron_live_call {
 	uint64_t stood;
 	uint64_t go_lo,
 		go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is not a Go program */
+	uint64_t tsc;  /* LEAVE: now; the process may not be allowed to read it */
 	uint64_t restorer[KRON_LIVE_SIGNALS]; /* HOME: the program's own, by signal; 0: none */
 	uint64_t pc[KRON_LIVE_PCS];
 };

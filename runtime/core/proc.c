@@ -106,13 +106,13 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid, uint32_t ticket)
 	return true;
 }
 
-void rt_proc_leave(void)
+void rt_proc_leave(uint64_t tsc)
 {
 	const struct rt_proc *p = kron_rt.proc;
 
 	/* Release: nothing is stored after that; partner: is_task_dead(). */
 	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RT_PROC_LIVE)
-		__atomic_store_n(&kron_rt.procs[p->slot].left_tsc, rt_tsc(), __ATOMIC_RELEASE);
+		__atomic_store_n(&kron_rt.procs[p->slot].left_tsc, tsc, __ATOMIC_RELEASE);
 }
 
 /* By the one thread that has made the state CLAIMING. */

@@ -307,7 +307,7 @@ bool rt_proc_ensure_quiet(bool had_lane) __attribute__((visibility("hidden")));
 /* The calling thread belongs to this process, not to a vfork child that borrows its memory. */
 bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
 /* The process lives on without us: its slot says so. */
-void rt_proc_leave(void) __attribute__((visibility("hidden")));
+void rt_proc_leave(uint64_t tsc) __attribute__((visibility("hidden")));
 
 /* ---- start.c ---- */
 struct rt_segment {

@@ -5,7 +5,7 @@
  * A filter may kill for any system call that the program itself does not make.  From the
  * moment that the program installs one, whether it gets it or not, the runtime makes none any
  * more; lane.c says what that costs.  It is never taken back, and forked children inherit it
- * as they inherit the filter.
+ * as they inherit the filter.  Who has its system calls dispatched to itself would get those of the runtime: likewise.
  */
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
@@ -80,7 +80,8 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 {
 	if ((int)option == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) {
 		quiet_strict();
-	} else if ((int)option == PR_SET_SECCOMP && filter) {
+	} else if (((int)option == PR_SET_SECCOMP && filter) ||
+		   ((int)option == PR_SET_SYSCALL_USER_DISPATCH && arg == PR_SYS_DISPATCH_ON)) {
 		fall_quiet();
 	} else if ((int)option == PR_SET_TSC && (unsigned)arg == PR_TSC_SIGSEGV) {
 		/* Inherited by new threads, so nobody gets a new chunk any more. */

@@ -128,12 +128,12 @@ static void attach(struct kron_live_call *call)
 
 /* ---- it goes ---- */
 
-static void leave(void)
+static void leave(uint64_t tsc)
 {
 	if (!kron_rt.live) /* attaching has failed before that */
 		return;
 	rt_faults_give_all();
-	rt_proc_leave();
+	rt_proc_leave(tsc);
 	kron_rt.live = false;
 	rt_pages_leave();
 	rt_unmap_all(false);
@@ -148,7 +148,7 @@ void kron_rt_live(struct kron_live_call *call)
 	else if (call->op == KRON_LIVE_HOME)
 		move_home(call);
 	else if (call->op == KRON_LIVE_LEAVE)
-		leave();
+		leave(call->tsc);
 	else if (call->op == KRON_LIVE_CHANGE)
 		rt_change(call);
 	__atomic_store_n(&call->done, 1, __ATOMIC_RELEASE);

@@ -380,6 +380,100 @@ def flags():
                 need(r.returncode == 0, f"{argv}: {r}")
 
 
+CLOCK = WORKS + """
+#include <setjmp.h>
+#include <sys/prctl.h>
+static sigjmp_buf back;
+static void on_fault(int s) { (void)s; siglongjmp(back, 1); }
+int main(int argc, char **argv) {
+    struct sigaction a = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
+    volatile long i = 0;
+    (void)argv;
+    sigaction(SIGSEGV, &a, 0);
+    if (argc < 2) prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+    ready();
+    for (; !over; i++) {
+        if (argc > 1 && !sigsetjmp(back, 1)) {
+            unsigned low, high;
+            prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+            __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+            return 4;
+        }
+        if (argc > 1) prctl(PR_SET_TSC, PR_TSC_ENABLE);
+        if (counted(i) != i * 3 + 1) return 3;
+    }
+    return 0;
+}
+"""
+
+
+def clock_forbidden():
+    """Who may not read the clock is refused; who forbids it again and again gets every fault, and none of ours."""
+    compile_text("clock", CLOCK)
+    with Program("./clock") as p:
+        for _ in range(2):
+            status, said = attach(p.pid)
+            need(status == 125 and "PR_SET_TSC" in said, f"{status} {said}")
+    for _ in range(4):
+        with Program("./clock", "by turns") as p:
+            for _ in range(2):
+                status, said = attach(p.pid, seconds="0.1s")
+                need("PR_SET_TSC" in said if status else "as before" in said, f"{status} {said}")
+
+
+DISPATCH = WORKS + """
+#include <sys/prctl.h>
+#include <ucontext.h>
+static volatile char selector;
+static void on_call(int s, siginfo_t *i, void *u) {
+    (void)s;
+    selector = 0;
+    ((ucontext_t *)u)->uc_mcontext.gregs[REG_RAX] = i->si_syscall == 0xe000 ? 4711 : 0;
+}
+int main(int argc, char **argv) {
+    struct sigaction a = {.sa_sigaction = on_call, .sa_flags = SA_SIGINFO};
+    long is = argc < 2, r;
+    sigset_t term, pending;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, 0); /* a handler's return would be dispatched, too */
+    sigaction(SIGSYS, &a, 0);
+    if (is && prctl(59, 1, 0L, 0L, &selector)) return 77;
+    ready();
+    for (long i = 0; !over; i++) {
+        if (!(i % 4096)) {
+            if (!is && !access(argv[1], F_OK)) is = !prctl(59, 1, 0L, 0L, &selector);
+            sigpending(&pending);
+            over = sigismember(&pending, SIGTERM);
+        }
+        selector = is;
+        if (is) {
+            __asm__ volatile("syscall" : "=a"(r) : "a"(0xe000) : "rcx", "r11", "memory");
+            if (r != 4711) return 5;
+        }
+        if (counted(i) != i * 3 + 1) return 3;
+        selector = 0;
+    }
+    return 0;
+}
+"""
+
+
+def dispatched():
+    """A program whose system calls come to itself: kron's do not, whether it began with that before or meanwhile."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 4):
+        raise Skip("this kernel tells no tracer")
+    compile_text("dispatch", DISPATCH)
+    with Program("./dispatch") as p:
+        status, said = attach(p.pid)
+        need(status == 125 and "PR_SET_SYSCALL_USER_DISPATCH" in said, f"{status} {said}")
+    with Program("./dispatch", "now") as p:
+        r = record_pid(p.pid, "--for", "1s")
+        open("now", "w").close()
+        need("as before" in ended(r), "it is not left")
+        need("/memfd:kron" not in open(f"/proc/{p.pid}/maps").read(), "something of kron's is left")
+
+
 # ---- a first thread that ends before the others, and takes memory and descriptors out of /proc/PID ----
 
 ALONE = WORKS + """
@@ -499,6 +593,8 @@ def main():
         s.case("memory that children borrow all the time", lends_memory)
         s.case("a processor that others leave no time on", no_time)
         s.case("flags that C does not expect", flags)
+        s.case("a clock that may not be read", clock_forbidden)
+        s.case("system calls that are dispatched", dispatched)
         s.case("a first thread that has ended", first_has_ended)
         s.case("a first thread that ends meanwhile", first_ends)
         s.case("hundreds of busy threads", crowd)

@@ -14,6 +14,6 @@ if [ $# -gt 0 ]; then
 else
 	subject plain.c fork_load.c fork_threads.c fork_late.c spawn.c exec_self.c exec_script.c environment.c \
 		environment_bad.c environment_big.c descriptors.c process_state.c close_everything.c low_memory.c \
-		seccomp_strict.c seccomp_threads.c killed.c
+		seccomp_strict.c seccomp_threads.c dispatch.c killed.c
 fi
 suite_end

@@ -34,11 +34,12 @@ static unsigned long get(void)
 {
 	unsigned long flags;
 
-	__asm__ volatile("sub $128, %%rsp\n pushf\n mov (%%rsp), %0\n andq $~0x40400, (%%rsp)\n popf\n"
-			 "add $128, %%rsp"
-			 : "=&r"(flags)
-			 :
-			 : "memory", "cc");
+	__asm__ volatile(
+		"sub $128, %%rsp\n pushf\n mov (%%rsp), %0\n andq $~0x40400, (%%rsp)\n popf\n"
+		"add $128, %%rsp"
+		: "=&r"(flags)
+		:
+		: "memory", "cc");
 	return flags;
 }
 
