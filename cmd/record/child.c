@@ -80,18 +80,28 @@ static void raise_descriptors(struct child *c)
 	setrlimit(RLIMIT_NOFILE, &all);
 }
 
+/*
+ * An inherited SIG_IGN of SIGCHLD would take the exit status away.  A file size limit and a reader of our messages who is
+ * gone are errors of write(2) to us, no death; nor is who asks for a snapshot where there is no flight recorder.
+ */
+static const struct {
+	int sig;
+	void (*handler)(int);
+} own_actions[CHILD_ACTIONS] = {
+	{SIGCHLD, SIG_DFL}, {SIGXFSZ, SIG_IGN}, {SIGPIPE, SIG_IGN}, {SIGUSR2, SIG_IGN}};
+
 void child_prepare(struct child *c)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, plain = {.sa_handler = SIG_DFL};
 	sigset_t set;
 
 	memset(c, 0, sizeof(*c));
 	signals_of_interest(&set);
 	sigprocmask(SIG_BLOCK, &set, &c->mask);
-	/* A file size limit is an error of write(2) to us, no death. */
-	sigaction(SIGXFSZ, &ignore, &c->xfsz);
-	/* An inherited SIG_IGN would take the exit status away. */
-	sigaction(SIGCHLD, &plain, &c->chld);
+	for (size_t i = 0; i < CHILD_ACTIONS; i++) {
+		struct sigaction own = {.sa_handler = own_actions[i].handler};
+
+		sigaction(own_actions[i].sig, &own, &c->actions[i]);
+	}
 	raise_descriptors(c);
 	c->setxid_ignored = is_setxid_ignored();
 }
@@ -99,8 +109,8 @@ void child_prepare(struct child *c)
 /* In the child: system calls and nothing else. */
 static void execute(const struct child *c, const char *path, char *const *argv, char *const *envp)
 {
-	sigaction(SIGXFSZ, &c->xfsz, NULL);
-	sigaction(SIGCHLD, &c->chld, NULL);
+	for (size_t i = 0; i < CHILD_ACTIONS; i++)
+		sigaction(own_actions[i].sig, &c->actions[i], NULL);
 	setrlimit(RLIMIT_NOFILE, &c->descriptors);
 	if (c->setxid_ignored)
 		ignore_setxid();

@@ -13,13 +13,15 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#define CHILD_ACTIONS 4
 struct child {
 	pid_t pid;
-	sigset_t mask;               /* as we got it; the program gets it so */
-	struct sigaction xfsz, chld; /* likewise */
-	struct rlimit descriptors;   /* likewise */
-	bool setxid_ignored;         /* likewise: glibc's own signal, see child.c */
-	int status;                  /* of waitpid, once ended */
+	sigset_t mask; /* as we got it; the program gets it so */
+	struct sigaction
+		actions[CHILD_ACTIONS]; /* likewise, of SIGCHLD, SIGXFSZ, SIGPIPE, SIGUSR2 */
+	struct rlimit descriptors;      /* likewise */
+	bool setxid_ignored;            /* likewise: glibc's own signal, see child.c */
+	int status;                     /* of waitpid, once ended */
 	bool ended;
 	struct rusage usage; /* of the program and the children that it waited for */
 	int signal;          /* that somebody sent to kron: end the recording; 0 = none */

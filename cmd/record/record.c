@@ -411,6 +411,8 @@ static int finish(const struct collector_end *end, const struct program *p,
 	}
 	if (unsent)
 		cmd_fail(who, 0, "%s", err.msg);
+	if (counting) /* who reads its table may have seen enough */
+		signal(SIGPIPE, SIG_DFL);
 	failed = counting ? counting->at_end(&collector, &summary)
 			  : summary.error.msg[0] || summary.cut || unsent;
 	collector_free(&collector);

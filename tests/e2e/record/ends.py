@@ -7,6 +7,7 @@ between the two.  No figure is compared with a limit, but for the clocks: the tr
 of the samples' clock, its rate is known to some millionths."""
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -114,6 +115,25 @@ def many():
     need(sum(p["end_ns"] is None for p in ends) <= 1, "a process without an end")
 
 
+def goes_on():
+    """Nobody reads the messages any more; somebody asks for a snapshot, and there is no flight recorder."""
+    compile_c("ends", "bins/ends.c")
+    wait = "echo began >&3; read line; ./ends; grep Sig[BI] /proc/self/status"
+    plain = subprocess.run(["sh", "-c", wait], stdin=subprocess.DEVNULL, capture_output=True, text=True, pass_fds=[],
+                           preexec_fn=lambda: os.dup2(1, 3)).stdout.splitlines()[-3:]
+    r, w = os.pipe()
+    p = subprocess.Popen(["sh", "-c", 'exec 3>&1; exec "$@"', "-", KRON, "record", "-v", "-o", "t", "-F", "live", "--", "sh", "-c", wait],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=w, text=True)
+    os.close(w)
+    need(p.stdout.readline() == "began\n", "it does not begin")
+    os.close(r)
+    p.send_signal(signal.SIGUSR2)
+    out = p.communicate("go\n", timeout=60)[0]
+    need(p.returncode == 0, f"exit {p.returncode}")
+    need(out.splitlines()[-3:] == plain, f"the program has other signals: {out} {plain}")
+    need(session("end_tsc"), "the trace was not ended")
+
+
 with Suite("ends") as s:
     s.case("commands of a shell, with the kernel's context switches", commands)
     s.case("commands of a shell, without them", commands, "--switches", "no")
@@ -121,4 +141,5 @@ with Suite("ends") as s:
     s.case("a process ends with its last thread", threads)
     s.case("forked children that execute nothing", forks)
     s.case("few descriptors, many processes", many)
+    s.case("signals that are none of the recorder's end", goes_on)
 sys.exit(s.failed > 0)
