@@ -117,6 +117,8 @@ struct trace_filter {
 	bool (*passes)(const struct trace_filter *f, const struct trace_event *e);
 	/* Of what follows this moment, at which something passes, all of the thread passes up to here. */
 	uint64_t (*until)(const struct trace_filter *f, uint64_t tsc);
+	/* The end of the window that it is in; UINT64_MAX: there are none; itself: it lies between them. */
+	uint64_t (*window_end)(const struct trace_filter *f, uint64_t tsc);
 	void (*free)(struct trace_filter *f);
 };
 

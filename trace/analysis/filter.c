@@ -242,12 +242,20 @@ static const struct trace_window *window_of(const struct filter *f, uint64_t tsc
 		       : NULL;
 }
 
-static uint64_t until(const struct trace_filter *face, uint64_t tsc)
+static uint64_t window_end(const struct trace_filter *face, uint64_t tsc)
 {
 	const struct filter *f = of(face);
-	const struct trace_window *w = f->has_trigger && !f->where ? window_of(f, tsc) : NULL;
+	const struct trace_window *w;
 
+	if (!f->has_trigger)
+		return UINT64_MAX;
+	w = window_of(f, tsc);
 	return w ? w->to : tsc;
+}
+
+static uint64_t until(const struct trace_filter *face, uint64_t tsc)
+{
+	return of(face)->where ? tsc : window_end(face, tsc);
 }
 
 static bool passes(const struct trace_filter *face, const struct trace_event *e)
@@ -280,7 +288,8 @@ int trace_filter_set(struct trace *t, const struct filter_options *o, struct err
 	if (!o->where && !o->trigger)
 		return 0;
 	f = xcalloc(1, sizeof(*f));
-	f->face = (struct trace_filter){.passes = passes, .until = until, .free = free_filter};
+	f->face = (struct trace_filter){
+		.passes = passes, .until = until, .window_end = window_end, .free = free_filter};
 	if (o->where) {
 		ret = condition_parse(&f->where, "--where", o->where, &at, err);
 		if (!ret && o->where[at])

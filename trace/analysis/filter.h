@@ -5,7 +5,8 @@
  *
  * It stands in struct trace, which frees it; every cursor obeys it, so it means the same in every report.  CPU
  * and LOST records always pass.  A call of which only one end passes has no other end: readers
- * treat it as they treat one whose sample was lost.
+ * treat it as they treat one whose sample was lost.  What is open at the end of a window ends there:
+ * nobody knows what came before the next one.
  */
 #ifndef TRACE_FILTER_H
 #define TRACE_FILTER_H

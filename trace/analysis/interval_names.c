@@ -194,13 +194,15 @@ struct intervals *interval_matcher(const struct interval_info *info, const struc
 void interval_feed(struct intervals *m, const struct trace *t, const struct trace_event *e,
 		   uint64_t mark)
 {
+	const struct trace_filter *f = t->filter;
 	const struct interval_sample s = {.time = (int64_t)e->tsc,
 					  .data = e->s.event,
 					  .mark = mark,
 					  .in = e->in,
 					  .source = e->lane,
 					  .cpu = e->cpu,
-					  .clock = t->lanes[e->lane].node};
+					  .clock = t->lanes[e->lane].node,
+					  .window = f ? f->window_end(f, e->tsc) : 0};
 
 	if (e->s.event < KRON_EVENT_SPECIAL)
 		intervals_sample(m, &s);

@@ -36,7 +36,8 @@ struct stack {
 /* What is matched in itself: a source, a processor, or everything. */
 struct stream {
 	int64_t last;
-	uint32_t epoch; /* one more each time its time goes back */
+	uint32_t epoch; /* one more each time its time goes back, or another window begins */
+	uint64_t window;
 };
 
 /* A start or an end of class 4. */
@@ -53,6 +54,7 @@ struct queue {
 	marks starts, ends;
 	size_t first; /* in order: of the starts that wait */
 	size_t early; /* of several clocks: of the ends that wait for a start */
+	uint64_t window;
 };
 
 struct intervals {
@@ -68,7 +70,7 @@ struct intervals {
 
 	bool in_order;
 	int64_t time; /* of this sample */
-	uint64_t mark;
+	uint64_t mark, window;
 	struct trace_bounds in;
 	uint32_t source, cpu, clock;
 	uint64_t samples, other, parts;
@@ -175,9 +177,10 @@ static uint32_t stream_here(struct intervals *m)
 	if (i == m->streams.n)
 		vec_push(&m->streams)->last = m->time;
 	s = &m->streams.v[i];
-	if (m->time < s->last && !m->in_order)
+	if ((m->time < s->last && !m->in_order) || m->window != s->window)
 		s->epoch++;
 	s->last = m->time;
+	s->window = m->window;
 	return i;
 }
 
@@ -379,6 +382,15 @@ static void pair_at_once(struct intervals *m, uint32_t def, struct queue *q, con
 	shorten(&q->starts, &q->first);
 }
 
+/* What waits at the end of a window has nothing to wait for. */
+static void give_up_queue(struct intervals *m, uint32_t def, struct queue *q)
+{
+	m->left[def].begun += q->starts.n - q->first;
+	m->left[def].ended += q->ends.n - q->early;
+	q->starts.n = q->first = 0;
+	q->ends.n = q->early = 0;
+}
+
 static void use_queued(struct intervals *m, const struct use *u)
 {
 	struct queue *q = &m->queues[u->def];
@@ -390,6 +402,9 @@ static void use_queued(struct intervals *m, const struct use *u)
 			 .cpu = m->cpu,
 			 .clock = m->clock};
 
+	if (q->window != m->window)
+		give_up_queue(m, u->def, q);
+	q->window = m->window;
 	if (u->roles & FIRST && m->clocks > 1 && pair_with_early(m, u->def, q, &k))
 		return;
 	if (u->roles & FIRST)
@@ -431,6 +446,7 @@ static void advance(struct intervals *m, const struct interval_sample *s)
 	m->samples++;
 	m->time = s->time;
 	m->mark = s->mark;
+	m->window = s->window;
 	m->in = s->in;
 	m->source = s->source;
 	m->cpu = s->cpu;

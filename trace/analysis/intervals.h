@@ -16,6 +16,8 @@
  * several boards; then starts and ends are each put in chronological order, and the k-th start
  * belongs to the k-th end, even if the clocks disagree so much that the length is negative.
  *
+ * Nor does one of any class reach from one window (--trigger) into another: what came in between is not known.
+ *
  * Times are 64-bit numbers that go on where the board's 56 bits wrap.
  *
  * Samples that are known to be of one clock and in order (a trace of kron's, merged) may say so:
@@ -41,6 +43,7 @@ struct interval_sample {
 	uint64_t mark; /* the caller's; comes back with the intervals that begin and end here */
 	uint32_t source, cpu;
 	uint32_t clock;         /* intervals_of_clocks() */
+	uint64_t window;        /* between two with different ones something may be left out */
 	struct trace_bounds in; /* when it was; comes back likewise */
 };
 

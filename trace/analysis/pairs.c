@@ -204,6 +204,12 @@ void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32
 		pop(p, l, s, e, at, INFERRED);
 }
 
+void pairs_leave_open(struct pairs *p, struct lane *l, struct strand *s, struct moment at)
+{
+	while (s->n)
+		pop(p, l, s, NULL, at, OPEN);
+}
+
 /* The current stack has grown over s, so its frames ended when it was left. */
 static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e)
 {
@@ -658,8 +664,10 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 	p->t = t;
 	p->sink = *sink;
 	p->lanes = xcalloc(t->nlanes, sizeof(*p->lanes));
-	for (size_t i = 0; i < t->nlanes; i++)
+	for (size_t i = 0; i < t->nlanes; i++) {
 		p->lanes[i].number = (uint32_t)i;
+		p->lanes[i].window_to = t->filter ? 0 : UINT64_MAX;
+	}
 	p->is_sparse = trace_clock_every(t) > 1;
 	p->nfunctions = trace_function_limit(t);
 	return p;
@@ -696,6 +704,8 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	l->events++;
 	if (__builtin_expect(l->sleeps < p->t->nsleeps, 0))
 		pairs_notice_sleeps(p, l, e);
+	if (__builtin_expect(e->tsc > l->window_to, 0))
+		pairs_end_window(p, l, e);
 	if (__builtin_expect(e->s.event >= KRON_EVENT_SPECIAL, 0)) {
 		special(p, l, e);
 		return;
@@ -713,51 +723,6 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	}
 	if (__builtin_expect(l->has_asleep, 0))
 		pairs_close_asleep(p, l, e);
-}
-
-/* Strands that nobody waits for ended when they were left, as far as anyone can know. */
-static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
-{
-	struct moment end = {0};
-
-	if (s->n && !s->is_left)
-		end = pairs_last_moment(p, l);
-	while (s->n)
-		pop(p, l, s, NULL, s->is_left ? s->left : end, s->is_left ? INFERRED : OPEN);
-	pairs_retire(p, l, s);
-}
-
-void pairs_finish_lane(struct pairs *p, uint32_t lane)
-{
-	struct lane *l = &p->lanes[lane];
-
-	if (p->t->nsleeps)
-		pairs_notice_last_sleeps(p, l);
-	for (uint32_t i = l->set.n; i-- > 0;) {
-		struct strand *s = l->set.v[i];
-
-		if (s->is_left)
-			finish_strand(p, l, s);
-	}
-	while (l->cur)
-		finish_strand(p, l, l->cur);
-	while (l->set.n)
-		finish_strand(p, l, l->set.v[l->set.n - 1]);
-	if (l->plain) {
-		finish_strand(p, l, l->plain);
-		strand_release(&p->pool, l->plain);
-		l->plain = NULL;
-	}
-	if (l->active) { /* every frame is popped, so every count is back at zero */
-		xfree(p->spare);
-		p->spare = l->active;
-		l->active = NULL;
-	}
-	children_free(l);
-	pairs_free_reach(l);
-	l->child_ended = false;
-	xfree(l->set.v);
-	memset(&l->set, 0, sizeof(l->set));
 }
 
 void pairs_finish(struct pairs *p)

@@ -32,7 +32,8 @@ struct pair_call {
 	struct trace_bounds entry, exit; /* when these were */
 	uint64_t children_tsc;           /* time inside direct callees, <= exit - entry */
 	bool inferred;                   /* the end was not seen: closed by inference */
-	bool open;                       /* still running after the last event: trace_lane_end() */
+	bool open;                       /* still running after the last event: trace_lane_end(); or
+					  * at the end of a window, with events after it */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
 	bool recursive;  /* the same function is further up on this stack */
 	bool spans_loss; /* samples were lost between entry and exit */
@@ -49,7 +50,7 @@ struct pair_sink {
 	 * In order of time for each lane; any may be NULL.  Exception: a frame whose stack was
 	 * taken for one that waits, and turns out to be dead, is closed when that is seen, with
 	 * the earlier exit_tsc (tracks.h has them in order).  e is the event that closed it, NULL
-	 * from pairs_finish.
+	 * from pairs_finish and at the end of a window.
 	 */
 	void (*enter)(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth);
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
@@ -92,6 +93,11 @@ uint32_t pairs_top(const struct pairs *p, uint32_t lane);
  * has interrupted.
  */
 uint32_t pairs_below(const struct pairs *p, uint32_t lane);
+/*
+ * While an entry is fed: will its call be over at that time, the next event's of the lane, whatever that is?
+ * A window ends, or its function goes to sleep.
+ */
+bool pairs_is_cut(const struct pairs *p, const struct trace_event *entry, uint64_t tsc);
 /* On how many stacks, or parts of one, the lane has open calls. */
 uint32_t pairs_strands(const struct pairs *p, uint32_t lane);
 /* How many events the lane has had. */

@@ -189,6 +189,12 @@ bool children_second_return(struct pairs *p, struct lane *l, const struct trace_
 	return false;
 }
 
+void children_forget_calls(struct lane *l)
+{
+	for (uint32_t i = 0; l->children && i < DEEPEST; i++)
+		l->children->v[i].has_function = false;
+}
+
 void children_free(struct lane *l)
 {
 	xfree(l->children);

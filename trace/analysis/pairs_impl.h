@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pairs_impl.h - what pairs.c and pairs_child.c share; nobody else includes it. */
+/* pairs_impl.h - what pairs.c and the other pairs_*.c share; nobody else includes it. */
 #ifndef TRACE_PAIRS_IMPL_H
 #define TRACE_PAIRS_IMPL_H
 
@@ -33,10 +33,11 @@ struct lane {
 	uint64_t events;     /* so far */
 	uint64_t last_tsc, loss_tsc;
 	struct trace_bounds last_in;
-	uint64_t end_tsc;  /* pairs_lane_end(); 0: nobody has asked yet */
-	uint32_t number;   /* of the trace's lanes */
-	uint32_t switches; /* between strands */
-	size_t sleeps;     /* rows of the trace that its frames know of */
+	uint64_t end_tsc;   /* pairs_lane_end(); 0: nobody has asked yet */
+	uint64_t window_to; /* of the filter's windows, the one that its last event is in */
+	uint32_t number;    /* of the trace's lanes */
+	uint32_t switches;  /* between strands */
+	size_t sleeps;      /* rows of the trace that its frames know of */
 	bool has_loss;
 	bool has_asleep;           /* some of its frames may be */
 	bool child_ended;          /* a record said so: the next sample is its parent's */
@@ -57,6 +58,8 @@ struct pairs {
 /* Close frames[keep..] from the top, by inference.  The strand stays, even if empty. */
 void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
 		       const struct trace_event *e, struct moment at);
+/* Close all of them: they are still running. */
+void pairs_leave_open(struct pairs *p, struct lane *l, struct strand *s, struct moment at);
 /* Give an empty strand back; what it interrupted, or was called from, runs again. */
 void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
 
@@ -71,8 +74,8 @@ static inline struct moment pairs_now(const struct lane *l, const struct trace_e
 void pairs_make_current(struct lane *l, struct strand *s, const struct trace_event *e);
 /* x waits for s, or is s: what runs there was begun by x, or has interrupted it. */
 bool pairs_is_waiting(const struct strand *x, const struct strand *s);
-/* When ended what is open after the last event of the lane. */
-struct moment pairs_last_moment(struct pairs *p, struct lane *l);
+/* Before an event outside of the window that the last one is in. */
+void pairs_end_window(struct pairs *p, struct lane *l, const struct trace_event *e);
 /* When frames that turn out to be dead ended at the latest. */
 struct moment pairs_end_of(const struct lane *l, const struct strand *s,
 			   const struct trace_event *e);
@@ -94,6 +97,8 @@ void pairs_free_reach(struct lane *l);
 
 /* Before an event at which more of the trace's rows are over than the lane knows of. */
 void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* Does the function go to sleep between the lane's last event and this moment? */
+bool pairs_will_sleep(const struct pairs *p, const struct lane *l, uint32_t function, uint64_t tsc);
 /* After the last event of a lane: those that follow it. */
 void pairs_notice_last_sleeps(struct pairs *p, struct lane *l);
 /* After an event: what sleeps and has nothing open above it is not known to run any more. */
@@ -108,6 +113,8 @@ void children_end(struct pairs *p, struct lane *l, const struct trace_event *e);
 /* An exit without an entry: is it that of a vfork that returned in its child before? */
 bool children_second_return(struct pairs *p, struct lane *l, const struct trace_event *e,
 			    uint32_t function);
+/* What is open has ended: so have the calls of vfork. */
+void children_forget_calls(struct lane *l);
 void children_free(struct lane *l);
 
 #endif

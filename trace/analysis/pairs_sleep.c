@@ -67,18 +67,30 @@ void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_eve
 	for (; l->sleeps < p->t->nsleeps && p->t->sleeps[l->sleeps].until <= e->tsc; l->sleeps++) {
 		const struct trace_sleep *row = &p->t->sleeps[l->sleeps];
 
-		if (!row->wakes && row->node == node)
+		/* what is open when its window ends knows of no later one */
+		if (!row->wakes && row->node == node && row->since < l->window_to)
 			go_to_sleep(p, l, row, e);
 	}
 }
 
-/* A thread of which nothing more was seen: rows that begin before its end. */
+bool pairs_will_sleep(const struct pairs *p, const struct lane *l, uint32_t function, uint64_t tsc)
+{
+	const uint32_t node = p->t->lanes[l->number].node;
+
+	for (size_t i = l->sleeps; i < p->t->nsleeps && p->t->sleeps[i].until <= tsc; i++) {
+		const struct trace_sleep *row = &p->t->sleeps[i];
+
+		if (!row->wakes && row->node == node && trace_sleep_has(row, function))
+			return true;
+	}
+	return false;
+}
+
+/* A thread of which nothing more was seen, and that has open calls: rows that begin before its end. */
 void pairs_notice_last_sleeps(struct pairs *p, struct lane *l)
 {
 	const uint32_t node = p->t->lanes[l->number].node;
 
-	if ((!l->set.n && !(l->plain && l->plain->n)) || l->sleeps == p->t->nsleeps)
-		return;
 	for (; l->sleeps < p->t->nsleeps; l->sleeps++) {
 		const struct trace_sleep *row = &p->t->sleeps[l->sleeps];
 

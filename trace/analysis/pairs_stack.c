@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; and how far
- * away its functions have their callees; and when those end that nothing ends.
+ * away its functions have their callees; and when those end that nothing ends: after a lane's last event, and
+ * at the end of a window (--trigger), for what came before the next one is unknown.
+ *
+ *   main ── a ── b ──┤ window 1 ends     a, b and main are still running there
+ *                          b, a          left out
+ *   window 2 begins ├── a ──             another call, and the stack is as at a trace's begin: main
+ *                                        is not known
  */
 #include "trace/analysis/pairs_impl.h"
 
@@ -162,6 +168,8 @@ const struct pair_counts *pairs_counts(const struct pairs *p)
 	return &p->counts;
 }
 
+/* ---- where nothing more is seen ---- */
+
 uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
 {
 	struct lane *l = &p->lanes[lane];
@@ -171,13 +179,98 @@ uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
 	return l->end_tsc;
 }
 
-/* Where nothing is known but the last sample, they ended then or later. */
-struct moment pairs_last_moment(struct pairs *p, struct lane *l)
+/* They were open up to this moment.  Where that is an estimate, or nobody knows more, they ended then or later. */
+static struct moment still_open(const struct pairs *p, const struct lane *l, uint64_t tsc,
+				bool is_known)
 {
-	const uint64_t tsc = pairs_lane_end(p, l->number);
 	struct moment end = {.event = l->events, .tsc = tsc, .in = {tsc, tsc}};
 
-	if (p->is_sparse && (tsc == l->last_tsc || !trace_lane_has_end(p->t, l->number)))
+	if (p->is_sparse && (tsc == l->last_tsc || !is_known))
 		end.in = (struct trace_bounds){l->last_in.lo, UINT64_MAX};
 	return end;
+}
+
+/* Strands that nobody waits for ended when they were left, as far as anyone can know. */
+static void finish_strand(struct pairs *p, struct lane *l, struct strand *s, struct moment end)
+{
+	if (s->is_left)
+		pairs_close_above(p, l, s, 0, NULL, s->left);
+	else
+		pairs_leave_open(p, l, s, end);
+	pairs_retire(p, l, s);
+}
+
+static void finish_all(struct pairs *p, struct lane *l, struct moment end)
+{
+	for (uint32_t i = l->set.n; i-- > 0;) {
+		struct strand *s = l->set.v[i];
+
+		if (s->is_left)
+			finish_strand(p, l, s, end);
+	}
+	while (l->cur)
+		finish_strand(p, l, l->cur, end);
+	while (l->set.n)
+		finish_strand(p, l, l->set.v[l->set.n - 1], end);
+	if (l->plain)
+		finish_strand(p, l, l->plain, end);
+}
+
+static bool has_open(const struct lane *l)
+{
+	return l->set.n || (l->plain && l->plain->n);
+}
+
+/* ---- a window ---- */
+
+/* What was lost before a LOST record may have been lost in the window. */
+static uint64_t end_of_window(const struct pairs *p, const struct lane *l,
+			      const struct trace_event *e)
+{
+	if (e->s.event == KRON_EVENT_LOST)
+		return l->last_tsc;
+	return p->t->filter->until(p->t->filter, l->last_tsc);
+}
+
+void pairs_end_window(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	if (has_open(l))
+		finish_all(p, l, still_open(p, l, end_of_window(p, l, e), true));
+	children_forget_calls(l);
+	l->window_to = p->t->filter->window_end(p->t->filter, e->tsc);
+}
+
+bool pairs_is_cut(const struct pairs *p, const struct trace_event *entry, uint64_t tsc)
+{
+	const struct lane *l = &p->lanes[entry->lane];
+
+	return tsc > l->window_to || pairs_will_sleep(p, l, entry->s.event / 2, tsc);
+}
+
+/* ---- a lane ---- */
+
+void pairs_finish_lane(struct pairs *p, uint32_t lane)
+{
+	struct lane *l = &p->lanes[lane];
+
+	if (p->t->nsleeps && has_open(l))
+		pairs_notice_last_sleeps(p, l);
+	if (has_open(l))
+		finish_all(p, l,
+			   still_open(p, l, pairs_lane_end(p, lane),
+				      trace_lane_has_end(p->t, lane)));
+	if (l->plain) {
+		strand_release(&p->pool, l->plain);
+		l->plain = NULL;
+	}
+	if (l->active) { /* every frame is popped, so every count is back at zero */
+		xfree(p->spare);
+		p->spare = l->active;
+		l->active = NULL;
+	}
+	children_free(l);
+	pairs_free_reach(l);
+	l->child_ended = false;
+	xfree(l->set.v);
+	memset(&l->set, 0, sizeof(l->set));
 }

@@ -612,6 +612,11 @@ uint32_t tracks_top(const struct tracks *x, uint32_t lane)
 	return top == NONE ? NONE : x->slots.v[top].c.node;
 }
 
+bool tracks_is_cut(const struct tracks *x, const struct trace_event *entry, uint64_t tsc)
+{
+	return pairs_is_cut(x->pairs, entry, tsc);
+}
+
 const struct pair_counts *tracks_counts(const struct tracks *x)
 {
 	return pairs_counts(x->pairs);

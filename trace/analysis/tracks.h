@@ -68,6 +68,8 @@ void tracks_finish_lane(struct tracks *x, uint32_t lane);
 void tracks_lane(struct tracks *x, uint32_t lane); /* all of it */
 /* What track_sink.node said of the call that runs; PAIR_NO_NODE: none is known. */
 uint32_t tracks_top(const struct tracks *x, uint32_t lane);
+bool tracks_is_cut(const struct tracks *x, const struct trace_event *entry,
+		   uint64_t tsc); /* pairs_is_cut() */
 const struct pair_counts *tracks_counts(const struct tracks *x);
 void tracks_close(struct tracks *x);
 

@@ -54,7 +54,7 @@ static void put_args(struct chrome *c, const struct pair_call *call)
 {
 	const struct trace_function *f = trace_function_of(c->t, KRON_EVENT_ENTRY(call->function));
 	unsigned level = f ? f->level : 0;
-	const char *end = call->open         ? "still running when the trace ended"
+	const char *end = call->open         ? "still running at the end"
 			  : call->spans_loss ? "samples were lost in between"
 			  : call->inferred   ? "inferred"
 					     : NULL;

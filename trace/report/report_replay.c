@@ -52,6 +52,7 @@ struct replay {
 	const struct replay_options *o;
 	FILE *out;
 	struct trace_cursor *cursor;
+	struct tracks *tracks;
 	struct lane_state *lanes;
 	bool *selected;          /* by index into t->functions; NULL: all */
 	struct offcpu *offcpu;   /* NULL: switches are not wanted */
@@ -173,7 +174,7 @@ static bool is_leaf(const struct replay *r, const struct trace_event *e, struct 
 	return !r->o->no_merge && trace_cursor_peek(r->cursor, exit) && !exit->jump &&
 	       is_on_processor(&r->lanes[e->lane], exit->tsc) &&
 	       exit->s.event == (e->s.event | 1) && exit->s.payload == e->s.payload &&
-	       exit->tsc >= e->tsc;
+	       exit->tsc >= e->tsc && !tracks_is_cut(r->tracks, e, exit->tsc);
 }
 
 static void on_begin(void *ctx, const struct trace_event *e, const struct track_call *c)
@@ -377,6 +378,7 @@ static void replay(struct replay *r, const bool *want)
 
 	fputs("# DURATION       TID     FUNCTION\n", r->out);
 	put_overwritten(r);
+	r->tracks = tracks;
 	r->cursor = trace_cursor_open_some(r->t, want);
 	while (trace_cursor_next(r->cursor, &e)) {
 		finish_ended(r, tracks, e.tsc);

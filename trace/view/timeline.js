@@ -724,7 +724,7 @@ function spansOf(p) {
 function endWords(flags) {
 	const words = [];
 	if (flags & OPEN)
-		words.push("still running when the trace ended");
+		words.push("still running at the end");
 	else if (flags & JUMPED)
 		words.push("left by a jump: the end of what it jumped to is inferred");
 	else if (flags & INFERRED)
