@@ -302,6 +302,19 @@ static void tell_of_sleeps(const struct opt_command *c, size_t n, const char *by
 			n == 1 ? "it" : "they", n == 1 ? "it" : "them", more);
 }
 
+static void tell_of_groups(const struct opt_command *c, uint32_t groups)
+{
+	char text[TEXT_GROUPS];
+
+	if (groups)
+		fprintf(stderr,
+			"kron %s: group%s %s %s off for part of the time, of which there are no calls of them (`kron "
+			"info` says when): those that ran on then end where it began\n",
+			c->name, groups & (groups - 1) ? "s" : "",
+			text_groups(text, sizeof(text), groups),
+			groups & (groups - 1) ? "were" : "was");
+}
+
 /* What was not seen is in no report's numbers. */
 static void tell_of_all_sleeps(const struct opt_command *c, const struct trace *t)
 {
@@ -312,11 +325,12 @@ static void tell_of_all_sleeps(const struct opt_command *c, const struct trace *
 	for (size_t i = 0; i < t->nfunctions; i++) {
 		if (trace_slept_by_budget(t, t->functions[i].n))
 			by_budget++;
-		else if (trace_has_slept(t, t->functions[i].n))
+		else if (trace_was_out(t, t->functions[i].n))
 			asked++;
 	}
 	tell_of_sleeps(c, by_budget, "--budget", " (`kron info` says which)");
 	tell_of_sleeps(c, asked, "kron ctl probe rm", " (`kron info` says when)");
+	tell_of_groups(c, trace_groups_off(t));
 }
 
 void analysis_say_state(const struct opt_command *c, const struct trace *t)

@@ -294,21 +294,22 @@ static const struct verb {
 	const char *name;
 	int min, max; /* arguments */
 	int (*run)(struct bus *b, int n, char **argv);
-	bool chip; /* for it alone */
+	bool chip;  /* for it alone */
+	bool gates; /* it may open or close them */
 } verbs[] = {
-	{"filter", 0, 1, do_filter, true},
-	{"on", 1, 16, do_groups, true},
-	{"off", 1, 16, do_groups, true},
-	{"sampling", 1, 1, do_sampling, true},
-	{"wait", 0, 0, do_full, true},
-	{"discard", 0, 0, do_full, true},
-	{"reset", 0, BOARDS_MAX, do_reset, false},
-	{"read", 1, 1, do_read, false},
-	{"write", 2, 2, do_write, false},
-	{"tick", 1, 1, do_tick, false},
-	{"external", 2, 2, do_external, false},
-	{"input", 2, 2, do_external, false},
-	{"probe", 1, 2, do_probe, false},
+	{"filter", 0, 1, do_filter, true, true},
+	{"on", 1, 16, do_groups, true, true},
+	{"off", 1, 16, do_groups, true, true},
+	{"sampling", 1, 1, do_sampling, true, true},
+	{"wait", 0, 0, do_full, true, false},
+	{"discard", 0, 0, do_full, true, false},
+	{"reset", 0, BOARDS_MAX, do_reset, false, true},
+	{"read", 1, 1, do_read, false, false},
+	{"write", 2, 2, do_write, false, true},
+	{"tick", 1, 1, do_tick, false, false},
+	{"external", 2, 2, do_external, false, false},
+	{"input", 2, 2, do_external, false, false},
+	{"probe", 1, 2, do_probe, false, false},
 };
 
 static int wrong_number(const struct verb *verb, int n)
@@ -368,6 +369,8 @@ int cmd_ctl(int argc, char **argv)
 	status = CMD_ERROR;
 	if (!verb->chip || chip_answers(&bus))
 		status = verb->run(&bus, n, argv + first);
+	if (verb->gates && status == CMD_OK && bus_is_exact(&bus))
+		lanes_tell_gates(&bus);
 	bus_close(&bus);
 	return cmd_finish(&command, status);
 }

@@ -392,26 +392,52 @@ static void set_free_count_right(struct drain *d)
 
 /* ---- rounds ---- */
 
+static uint32_t open_gates(const struct drain *d)
+{
+	const struct kron_ctl *ctl = d->seg->ctl;
+
+	if (!(__atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE) & KRON_CSR_SAMPLING))
+		return 0;
+	return __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE) & 0xffff;
+}
+
+static void note_groups(struct drain *d, uint32_t groups, bool wakes, uint64_t until)
+{
+	const struct trace_sleep_line line = {d->gates_seen, until, wakes, TRACE_SLEEP_GROUPS,
+					      d->groups};
+	size_t n = 0;
+
+	for (unsigned g = 0; g < KRON_LEVELS; g++)
+		if (groups >> g & 1)
+			n += (size_t)snprintf(d->groups + n, sizeof(d->groups) - n,
+					      n ? " %u" : "%u", g);
+	if (groups)
+		(void)journal_put_locked(d->journal, trace_writer_sleep, &line);
+}
+
 /*
- * Whoever closes a gate, a probe, `kron ctl` or we ourselves: what runs on may go unseen from then on.
- * Readers must know when that was; that it was between two rounds will do.
+ * Whoever closes a gate, a probe, `kron ctl` or we ourselves: what runs on goes unseen from then on, until it is
+ * opened again.  Readers must know when that was; that it was between two rounds will do.
  */
 void drain_notice_gates(struct drain *d, bool last)
 {
-	const struct kron_ctl *ctl = d->seg->ctl;
-	uint32_t before = __atomic_load_n(&d->gates, __ATOMIC_ACQUIRE),
-		 now = __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE) & 0xffff;
+	uint64_t from, until;
+	uint32_t now;
 
-	if (__atomic_load_n(&d->gates_done, __ATOMIC_ACQUIRE))
-		return;
-	if (!(__atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE) & KRON_CSR_SAMPLING))
-		now = 0;
-	__atomic_store_n(&d->gates, before | now, __ATOMIC_RELEASE);
-	if (before & ~now)
-		journal_session(d->journal, "closed_tsc", "%" PRIu64,
-				board_clock_ticks(d->tasks->clock, clock_tsc()));
-	if (last || before & ~now) /* Release: no round looks any more once we close them */
-		__atomic_store_n(&d->gates_done, true, __ATOMIC_RELEASE);
+	journal_lock(d->journal);
+	if (!d->gates_done) {
+		from = board_clock_ticks(d->tasks->clock, clock_tsc());
+		now = open_gates(d);
+		until = board_clock_ticks(d->tasks->clock, clock_tsc());
+		if (d->gates_seen && now != d->gates) {
+			note_groups(d, d->gates & ~now, false, until);
+			note_groups(d, now & ~d->gates, true, until);
+		}
+		d->gates = now;
+		d->gates_seen = from;
+		d->gates_done = last; /* no round looks any more once we close them */
+	}
+	journal_unlock(d->journal);
 }
 
 /* Close the gates at the first failed write: from here on samples would only be lost. */

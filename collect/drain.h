@@ -56,8 +56,11 @@ struct drain {
 	struct time_point start; /* of the recording; 0: do not estimate the clock's rate */
 	bool disk_failed;        /* the journal failed and the gates are closed */
 	bool cut;                /* the segment was cut off (segment_is_cut), likewise */
-	uint32_t gates;          /* atomic: that were open, a bit each */
-	bool gates_done;         /* atomic: one was closed, or the recording ends */
+	/* With the journal's lock: */
+	uint32_t gates;          /* that were open, a bit each, */
+	uint64_t gates_seen;     /* at this time; 0: nobody has looked yet */
+	bool gates_done;         /* the recording ends */
+	char groups[64];         /* a line's */
 	bool ending;             /* drain_all(): nobody will claim a chunk any more */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;

@@ -33,9 +33,11 @@
  *               add|remove TAB places TAB name TAB SPEC    tsc: when it was done in all processes.
  *               No SPEC: the functions of the module with this name, which ran without before
  *   sleeps      text, a line each time that functions went to sleep, or woke:  since TAB until TAB
- *               sleep|wake TAB asked|budget TAB numbers
+ *               sleep|wake TAB asked|budget|groups TAB numbers
  *               before `since` none of them had turned, from `until` on all have, in all processes; asked:
  *               by `kron ctl probe`; budget: by --budget; numbers: n of functions, like "3 7-9"
+ *               groups: the gates of these filter groups, 0 to 15, were closed (sleep) or opened (wake), in
+ *               the Filter Register or by sampling being switched off or on
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended
@@ -140,8 +142,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
  *   copied_tsc     of a snapshot: the last of its samples that share a reading may be as late as this
- *   closed_tsc     from here on gates were closed that had been open: there may be no samples of what
- *                  runs on; absent: that was not seen
+ *   closed_tsc     of older traces, which have no groups in `sleeps`: from here on gates were closed that had
+ *                  been open, and there may be no samples of what runs on
  *   tsc_hz         from the two points, or estimated at start
  *   switches       "yes", or why no context switches were recorded
  *   switches_lost  records of them that the kernel had no room for

@@ -503,19 +503,21 @@ static void put_changes(struct join *j, const struct joined *node)
 	}
 }
 
-/* What a row of a node means has other numbers in the whole. */
+/* The functions that a row of a node means have other numbers in the whole.  Groups are the same. */
 static struct trace_sleep renumbered(const struct joined *node, const struct trace_sleep *s)
 {
 	VEC(struct trace_range) v = {0};
 	struct trace_sleep out = *s;
 
-	for (size_t i = 0; i < node->t->nfunctions; i++) {
+	for (size_t i = 0; s->of_groups && i < s->n; i++)
+		*vec_push(&v) = s->numbers[i];
+	for (size_t i = 0; !s->of_groups && i < node->t->nfunctions; i++) {
 		const uint32_t n = node->functions[i];
 
-		if (trace_sleep_has(s, node->t->functions[i].n))
+		if (trace_sleep_has(node->t, s, node->t->functions[i].n))
 			*vec_push(&v) = (struct trace_range){n, n};
 	}
-	out.functions = v.v;
+	out.numbers = v.v;
 	out.n = v.n;
 	sleeps_sort(&out);
 	return out;

@@ -95,14 +95,15 @@ struct trace_change { /* a probe came, or went, while the program ran */
 	uint64_t places;
 	char *name, *spec;
 };
-struct trace_sleep {           /* functions went to sleep, or woke */
+struct trace_sleep {           /* functions went to sleep, or woke; or groups of them */
 	uint64_t since, until; /* while it was done, process after process */
 	uint32_t node;         /* of several traces: in which; else 0 */
 	bool wakes, by_budget;
+	bool of_groups; /* the numbers are those of filter groups, whose gates closed, or opened */
 	struct trace_range {
 		uint32_t first, last;
-	} * functions; /* ascending, apart */
-	size_t n;      /* of the ranges */
+	} * numbers; /* of functions; ascending, apart */
+	size_t n;    /* of the ranges */
 };
 struct trace_jump;
 struct trace_untraced {
@@ -178,10 +179,14 @@ int trace_open_moved(struct trace **out, const char *const *dirs, size_t n,
 		     const struct timeline *moves, size_t nmoves, struct err *err);
 void trace_close(struct trace *t);
 
-/* Does the row mean this function?  Was it ever taken out, and by --budget? */
-bool trace_sleep_has(const struct trace_sleep *s, uint32_t function);
+/* Does the row mean this function, or user's event, of this number? */
+bool trace_sleep_has(const struct trace *t, const struct trace_sleep *s, uint32_t function);
+/* Did it ever sleep?  Was it taken out, by whom or what ever, and by --budget? */
 bool trace_has_slept(const struct trace *t, uint32_t function);
+bool trace_was_out(const struct trace *t, uint32_t function);
 bool trace_slept_by_budget(const struct trace *t, uint32_t function);
+/* The groups that were off for some of the time, a bit each. */
+uint32_t trace_groups_off(const struct trace *t);
 
 /* The traces that were joined, in order; 0: it is one trace. */
 struct trace_node {

@@ -241,10 +241,11 @@ bool row_change(struct row *r, void *line)
 
 bool row_sleep(struct row *r, void *line)
 {
+	static const char *const by[] = {"asked", "budget", "groups"};
 	struct trace_sleep_line *s = line;
 
 	return u64(r, &s->since) && u64(r, &s->until) && flag(r, "sleep", "wake", &s->wakes) &&
-	       flag(r, "asked", "budget", &s->by_budget) && text(r, &s->functions);
+	       word(r, by, sizeof(by) / sizeof(by[0]), &s->by) && text(r, &s->numbers);
 }
 
 /* ---- tasks ---- */

@@ -63,11 +63,13 @@ struct trace_change_line {
 	bool comes; /* else it goes */
 	const char *name, *spec;
 };
-/* Functions have gone to sleep, or woken.  Who: kron ctl probe rm -F, or --budget. */
+/* Functions have gone to sleep, or woken: by kron ctl probe rm -F, by --budget, or groups as their gates closed. */
+enum trace_sleep_by { TRACE_SLEEP_ASKED, TRACE_SLEEP_BUDGET, TRACE_SLEEP_GROUPS };
 struct trace_sleep_line {
 	uint64_t since, until;
-	bool wakes, by_budget;
-	const char *functions; /* "3 7-9": numbers, ascending */
+	bool wakes;
+	uint8_t by;          /* enum trace_sleep_by */
+	const char *numbers; /* "3 7-9": of functions, or groups; ascending */
 };
 struct trace_proc_line {
 	uint32_t uid, parent_uid;

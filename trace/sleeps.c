@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sleeps.c - the table of functions that went to sleep, and woke. */
+/* sleeps.c - the table of functions that went to sleep, and woke, and of groups whose gates closed, and opened. */
 #include "trace/reader_impl.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static bool read_numbers(const char *s, struct trace_sleep *out)
 	}
 	if (!s)
 		vec_free(&v);
-	out->functions = v.v;
+	out->numbers = v.v;
 	out->n = v.n;
 	return s;
 }
@@ -59,9 +59,10 @@ void sleeps_read(struct trace *t, int dirfd)
 		struct trace_sleep s = {.since = x.since,
 					.until = x.until,
 					.wakes = x.wakes,
-					.by_budget = x.by_budget};
+					.by_budget = x.by == TRACE_SLEEP_BUDGET,
+					.of_groups = x.by == TRACE_SLEEP_GROUPS};
 
-		if (x.since <= x.until && x.until >= last && read_numbers(x.functions, &s)) {
+		if (x.since <= x.until && x.until >= last && read_numbers(x.numbers, &s)) {
 			*vec_push(&rows) = s;
 			last = x.until;
 		} else
@@ -75,7 +76,7 @@ void sleeps_read(struct trace *t, int dirfd)
 void sleeps_free(struct trace *t)
 {
 	for (size_t i = 0; i < t->nsleeps; i++)
-		xfree(t->sleeps[i].functions);
+		xfree(t->sleeps[i].numbers);
 	xfree(t->sleeps);
 }
 
@@ -92,12 +93,12 @@ void sleeps_sort(struct trace_sleep *s)
 
 	if (!s->n)
 		return;
-	qsort(s->functions, s->n, sizeof(*s->functions), by_first);
+	qsort(s->numbers, s->n, sizeof(*s->numbers), by_first);
 	for (size_t i = 1; i < s->n; i++) {
-		struct trace_range *last = &s->functions[n], *r = &s->functions[i];
+		struct trace_range *last = &s->numbers[n], *r = &s->numbers[i];
 
 		if (r->first > last->last && r->first - last->last > 1)
-			s->functions[++n] = *r;
+			s->numbers[++n] = *r;
 		else if (r->last > last->last)
 			last->last = r->last;
 	}
@@ -112,15 +113,40 @@ static int around(const void *key, const void *range)
 	return n < r->first ? -1 : n > r->last;
 }
 
-bool trace_sleep_has(const struct trace_sleep *s, uint32_t function)
+static bool has_number(const struct trace_sleep *s, uint32_t number)
 {
-	return s->n && bsearch(&function, s->functions, s->n, sizeof(*s->functions), around);
+	return s->n && bsearch(&number, s->numbers, s->n, sizeof(*s->numbers), around);
+}
+
+static bool has_group(const struct trace *t, const struct trace_sleep *s, uint32_t function)
+{
+	const struct trace_function *f = trace_function_of(t, KRON_EVENT_ENTRY(function));
+	const struct trace_user_event *u;
+
+	if (f)
+		return has_number(s, f->level);
+	u = trace_user_event_of(t, KRON_EVENT_ENTRY(function));
+	return u && has_number(s, u->level);
+}
+
+bool trace_sleep_has(const struct trace *t, const struct trace_sleep *s, uint32_t function)
+{
+	return s->of_groups ? has_group(t, s, function) : has_number(s, function);
 }
 
 bool trace_has_slept(const struct trace *t, uint32_t function)
 {
 	for (size_t i = 0; i < t->nsleeps; i++)
-		if (!t->sleeps[i].wakes && trace_sleep_has(&t->sleeps[i], function))
+		if (!t->sleeps[i].wakes && trace_sleep_has(t, &t->sleeps[i], function))
+			return true;
+	return false;
+}
+
+bool trace_was_out(const struct trace *t, uint32_t function)
+{
+	for (size_t i = 0; i < t->nsleeps; i++)
+		if (!t->sleeps[i].wakes && !t->sleeps[i].of_groups &&
+		    trace_sleep_has(t, &t->sleeps[i], function))
 			return true;
 	return false;
 }
@@ -129,7 +155,17 @@ bool trace_slept_by_budget(const struct trace *t, uint32_t function)
 {
 	for (size_t i = 0; i < t->nsleeps; i++)
 		if (t->sleeps[i].by_budget && !t->sleeps[i].wakes &&
-		    trace_sleep_has(&t->sleeps[i], function))
+		    trace_sleep_has(t, &t->sleeps[i], function))
 			return true;
 	return false;
+}
+
+uint32_t trace_groups_off(const struct trace *t)
+{
+	uint32_t groups = 0;
+
+	for (size_t i = 0; i < t->nsleeps; i++)
+		for (uint32_t g = 0; t->sleeps[i].of_groups && g < KRON_LEVELS; g++)
+			groups |= (uint32_t)has_number(&t->sleeps[i], g) << g;
+	return groups;
 }

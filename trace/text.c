@@ -122,3 +122,20 @@ void text_put_duration(FILE *f, uint64_t ns)
 
 	fprintf(f, "%10s", str_duration_column(buf, sizeof(buf), ns));
 }
+
+const char *text_groups(char *buf, size_t size, uint32_t groups)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (unsigned first = 0, end; first < KRON_LEVELS; first = end) {
+		for (end = first; end < KRON_LEVELS && groups >> end & 1; end++)
+			;
+		if (end > first && n < size)
+			n += (size_t)snprintf(buf + n, size - n,
+					      end > first + 1 ? "%s%u-%u" : "%s%u", n ? ", " : "",
+					      first, end - 1);
+		end += end == first;
+	}
+	return buf;
+}

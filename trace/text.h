@@ -31,4 +31,8 @@ void text_put_duration(FILE *f, uint64_t ns);
  */
 void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high);
 
+/* Of a bit each: "0-3, 7". */
+#define TEXT_GROUPS 64
+const char *text_groups(char *buf, size_t size, uint32_t groups);
+
 #endif

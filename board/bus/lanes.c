@@ -11,9 +11,12 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -174,6 +177,15 @@ void lanes_set_wait(struct bus *b, bool wait)
 	if (before != KRON_WHEN_FULL_WRAP && before != now)
 		__atomic_compare_exchange_n(when_full, &before, now, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_RELAXED);
+}
+
+/* It looks at them each time that it wakes. */
+void lanes_tell_gates(struct bus *b)
+{
+	uint32_t *wake = &b->board.ctl->wake_collector;
+
+	__atomic_fetch_add(wake, 1, __ATOMIC_ACQ_REL);
+	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 const char *lanes_bus_word(uint32_t bus)

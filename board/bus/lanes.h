@@ -28,6 +28,8 @@ uint32_t lanes_counts_used(const struct kron_ctl *ctl);
 void lanes_look(const struct bus *b, struct lanes_view *l); /* an exact bus; else zeroes */
 /* The lanes of a recorder wait or discard, too; a flight recorder goes on going round. */
 void lanes_set_wait(struct bus *b, bool wait);
+/* Gates were closed or opened: the recorder, if there is one, should look when that was. */
+void lanes_tell_gates(struct bus *b);
 const char *lanes_bus_word(uint32_t bus);
 
 #endif

@@ -24,7 +24,8 @@ static int note(void *ctx, const struct change_note *n)
 static int note_sleep(void *ctx, const struct sleep_note *n)
 {
 	struct collector *collector = ctx;
-	const struct trace_sleep_line line = {n->since, n->until, n->wakes, n->by_budget,
+	const struct trace_sleep_line line = {n->since, n->until, n->wakes,
+					      n->by_budget ? TRACE_SLEEP_BUDGET : TRACE_SLEEP_ASKED,
 					      n->functions};
 
 	return journal_put(&collector->journal, trace_writer_sleep, &line);

@@ -317,6 +317,7 @@ static void write_row(struct watch *w, const struct watch_row *r)
 void watch_window_finish(struct watch *w)
 {
 	w->done = true;
+	drain_notice_gates(w->d, true);
 	segment_set_sampling(w->d->seg, false);
 	if (w->fired.at)
 		find_window(w);

@@ -310,7 +310,7 @@ static bool would_be_seen(const struct pairs *p, const struct lane *l, const str
 	const struct trace_function *fn = trace_function_of(p->t, KRON_EVENT_ENTRY(f->function));
 
 	return fn && (fn->ways & (TRACE_RETURNS | TRACE_JUMPS)) && !(fn->ways & TRACE_UNSEEN) &&
-	       !f->jump && !(l->has_loss && f->entry < l->loss_tsc);
+	       !f->jump && !f->asleep && !(l->has_loss && f->entry < l->loss_tsc);
 }
 
 /*

@@ -6,6 +6,8 @@
  *                                           before, and not before it went to sleep; a with
  *                                           g, which it had called: it lasted at least so long
  *
+ * So it is when the gates of their groups are closed: then nothing is seen of them, either.
+ *
  * Their ends are inferred, and these calls span what was not seen: nobody knows how long they took.
  * If such a function wakes while its frame is there, its exit may be that of a later call.
  */
@@ -26,14 +28,14 @@ static void close_top(struct pairs *p, struct lane *l, struct strand *s,
 		pairs_retire(p, l, s);
 }
 
-static bool mark(struct strand *s, const struct trace_sleep *row)
+static bool mark(const struct trace *t, struct strand *s, const struct trace_sleep *row)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct frame *f = &s->frames[i];
 
-		if (f->entry < row->until && trace_sleep_has(row, f->function))
+		if (f->entry < row->until && trace_sleep_has(t, row, f->function))
 			any = f->asleep = true;
 	}
 	return any;
@@ -47,9 +49,9 @@ static void go_to_sleep(struct pairs *p, struct lane *l, const struct trace_slee
 	bool any = false;
 
 	for (uint32_t i = 0; i < l->set.n; i++)
-		any |= mark(l->set.v[i], row);
+		any |= mark(p->t, l->set.v[i], row);
 	if (l->plain)
-		any |= mark(l->plain, row);
+		any |= mark(p->t, l->plain, row);
 	if (!any)
 		return;
 	l->has_asleep = true;
@@ -80,7 +82,7 @@ bool pairs_will_sleep(const struct pairs *p, const struct lane *l, uint32_t func
 	for (size_t i = l->sleeps; i < p->t->nsleeps && p->t->sleeps[i].until <= tsc; i++) {
 		const struct trace_sleep *row = &p->t->sleeps[i];
 
-		if (!row->wakes && row->node == node && trace_sleep_has(row, function))
+		if (!row->wakes && row->node == node && trace_sleep_has(p->t, row, function))
 			return true;
 	}
 	return false;

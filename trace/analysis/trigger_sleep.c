@@ -19,24 +19,31 @@ bool trigger_waits_for(const struct trigger *g, uint32_t function)
 
 /* ---- when something that ends the waiting slept ---- */
 
+enum { OUT = 1, CLOSED = 2 }; /* its probes are out; the gate of its group is closed */
+
 struct sleeping {
-	bool *functions;
-	uint32_t n; /* of them */
+	uint8_t *functions; /* these, or-ed; 0: awake */
+	uint32_t n;         /* of them */
 };
+
+static void turn_function(struct trigger *g, struct sleeping *s, const struct trace_sleep *row,
+			  uint32_t function)
+{
+	const uint8_t bit = row->of_groups ? CLOSED : OUT, before = s->functions[function];
+
+	if (!trigger_waits_for(g, function) || !trace_sleep_has(g->slept, row, function))
+		return;
+	s->functions[function] = row->wakes ? before & ~bit : before | bit;
+	s->n += (uint32_t) !!s->functions[function] - (uint32_t) !!before;
+}
 
 /* Of these functions one has gone, or the last one has come back. */
 static void turn(struct trigger *g, struct sleeping *s, const struct trace_sleep *row)
 {
 	const uint32_t before = s->n;
 
-	for (size_t i = 0; i < row->n; i++)
-		for (uint32_t f = row->functions[i].first;
-		     f <= row->functions[i].last && f < g->nevents / 2; f++) {
-			if (s->functions[f] != row->wakes || !trigger_waits_for(g, f))
-				continue;
-			s->functions[f] = !row->wakes;
-			s->n += row->wakes ? -1u : 1u;
-		}
+	for (uint32_t f = 0; f < g->nevents / 2; f++)
+		turn_function(g, s, row, f);
 	if (!before && s->n)
 		*vec_push(&g->outs) = (struct trigger_out){row->node, row->since, UINT64_MAX};
 	else if (before && !s->n)
@@ -86,7 +93,8 @@ static bool has_gone(const struct trigger *g, const struct trigger_wait *w, uint
 
 		if (!row->wakes && row->node == node && row->until >= w->since &&
 		    row->since <= end &&
-		    (trace_sleep_has(row, w->called) || trace_sleep_has(row, w->runs)))
+		    (trace_sleep_has(g->slept, row, w->called) ||
+		     trace_sleep_has(g->slept, row, w->runs)))
 			return true;
 	}
 	return false;

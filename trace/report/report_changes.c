@@ -7,10 +7,9 @@
 #include "trace/text.h"
 
 /* After the recording's begin. */
-static double seconds_of(const struct trace *t, const struct trace_change *c)
+static double seconds_at(const struct trace *t, uint64_t tsc)
 {
-	return c->tsc > t->start_tsc && t->tsc_hz > 0 ? (double)(c->tsc - t->start_tsc) / t->tsc_hz
-						      : 0;
+	return tsc > t->start_tsc && t->tsc_hz > 0 ? (double)(tsc - t->start_tsc) / t->tsc_hz : 0;
 }
 
 /* It was planned while it ran: kron record --no-wait. */
@@ -24,6 +23,58 @@ static const char *word_of(const struct trace_change *c)
 	return c->comes ? "added" : "removed";
 }
 
+/* ---- groups ---- */
+
+static uint32_t groups_of(const struct trace_sleep *s)
+{
+	uint32_t groups = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		for (uint32_t g = s->numbers[i].first; g <= s->numbers[i].last && g < KRON_LEVELS;
+		     g++)
+			groups |= 1u << g;
+	return groups;
+}
+
+static void put_groups(const struct trace *t, FILE *out)
+{
+	char text[TEXT_GROUPS];
+
+	if (trace_groups_off(t))
+		fprintf(out, "\n%14s  %-7s  %s\n", "At", "Turned", "Groups");
+	for (size_t i = 0; i < t->nsleeps; i++)
+		if (t->sleeps[i].of_groups)
+			fprintf(out, "+%11.6f s  %-7s  %s\n", seconds_at(t, t->sleeps[i].until),
+				t->sleeps[i].wakes ? "on" : "off",
+				text_groups(text, sizeof(text), groups_of(&t->sleeps[i])));
+}
+
+static void json_groups(struct json *j, const struct trace *t)
+{
+	json_key(j, "group_changes");
+	json_open(j, '[');
+	for (size_t i = 0; i < t->nsleeps; i++) {
+		const struct trace_sleep *s = &t->sleeps[i];
+
+		if (!s->of_groups)
+			continue;
+		json_open(j, '{');
+		json_key(j, "at_s");
+		json_f64(j, seconds_at(t, s->until));
+		json_kstr(j, "what", s->wakes ? "on" : "off");
+		json_key(j, "groups");
+		json_open(j, '[');
+		for (uint64_t g = 0; g < KRON_LEVELS; g++)
+			if (groups_of(s) >> g & 1)
+				json_u64(j, g);
+		json_close(j, ']');
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+/* ---- all ---- */
+
 void report_changes_put(const struct trace *t, FILE *out)
 {
 	if (t->nchanges)
@@ -32,16 +83,17 @@ void report_changes_put(const struct trace *t, FILE *out)
 		const struct trace_change *c = &t->changes[i];
 
 		if (is_module(c)) {
-			fprintf(out, "+%11.6f s  %-7s  the functions of ", seconds_of(t, c),
+			fprintf(out, "+%11.6f s  %-7s  the functions of ", seconds_at(t, c->tsc),
 				"late");
 			text_put(out, c->name);
 			fputc('\n', out);
 			continue;
 		}
-		fprintf(out, "+%11.6f s  %-7s  ", seconds_of(t, c), word_of(c));
+		fprintf(out, "+%11.6f s  %-7s  ", seconds_at(t, c->tsc), word_of(c));
 		text_put(out, c->spec);
 		fputc('\n', out);
 	}
+	put_groups(t, out);
 }
 
 void report_changes_json(struct json *j, const struct trace *t)
@@ -55,7 +107,7 @@ void report_changes_json(struct json *j, const struct trace *t)
 			continue;
 		json_open(j, '{');
 		json_key(j, "at_s");
-		json_f64(j, seconds_of(t, c));
+		json_f64(j, seconds_at(t, c->tsc));
 		json_kstr(j, "what", word_of(c));
 		json_kstr(j, "name", c->name);
 		json_kstr(j, "spec", c->spec);
@@ -73,8 +125,9 @@ void report_changes_json(struct json *j, const struct trace *t)
 		json_open(j, '{');
 		json_kstr(j, "path", c->name);
 		json_key(j, "at_s");
-		json_f64(j, seconds_of(t, c));
+		json_f64(j, seconds_at(t, c->tsc));
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+	json_groups(j, t);
 }

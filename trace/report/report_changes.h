@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report_changes.h - probes that came and went while the program ran, for `kron info`. */
+/* report_changes.h - probes that came and went while the program ran, and groups, for `kron info`. */
 #ifndef TRACE_REPORT_CHANGES_H
 #define TRACE_REPORT_CHANGES_H
 
@@ -10,7 +10,7 @@
 
 /* Nothing if there were none. */
 void report_changes_put(const struct trace *t, FILE *out);
-/* The key `probe_changes`. */
+/* The keys `probe_changes`, `late_modules`, `group_changes`. */
 void report_changes_json(struct json *j, const struct trace *t);
 
 #endif

@@ -104,8 +104,8 @@ static bool names_one_of(const struct by_intervals *r, const struct interval_def
 			 const struct trace_sleep *row)
 {
 	for (int i = 0; i < def->nevents; i++)
-		if (trace_function_of(r->t, (uint32_t)def->event[i]) &&
-		    trace_sleep_has(row, (uint32_t)def->event[i] / 2))
+		if (def->event[i] < KRON_EVENT_JUMPS &&
+		    trace_sleep_has(r->t, row, (uint32_t)def->event[i] / 2))
 			return true;
 	return false;
 }
@@ -359,7 +359,7 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 	put_group(r, w->group, out);
 	if (w->spans_loss)
 		fprintf(out, "  (%" PRIu64 " across a loss%s)", w->spans_loss,
-			r->gone ? ", or a sleep of their functions" : "");
+			r->gone ? ", or a time when their functions were not seen" : "");
 	if (w->negative)
 		fprintf(out,
 			"  (%" PRIu64

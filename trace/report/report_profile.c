@@ -359,7 +359,7 @@ static void print_foot(struct report *r, FILE *out)
 	print_count(out, c->inferred, "of them without an exit (closed by inference)");
 	print_count(out, c->open, "still running at the end");
 	print_count(out, c->spans_loss,
-		    r->t->nsleeps ? "across a loss, or a sleep of their function"
+		    r->t->nsleeps ? "across a loss, or a time when their function was not seen"
 				  : "across a loss");
 	print_count(out, c->orphans, "exits without an entry");
 	print_losses(r, &s, out);

@@ -94,8 +94,8 @@ void watched_open(struct watched *w, const struct trace *t)
 	for (size_t i = 0; i < t->nsleeps; i++) {
 		const struct trace_sleep *s = &t->sleeps[i];
 
-		for (size_t k = 0; k < t->nfunctions; k++)
-			if (trace_sleep_has(s, t->functions[k].n))
+		for (size_t k = 0; !s->of_groups && k < t->nfunctions; k++)
+			if (trace_sleep_has(t, s, t->functions[k].n))
 				take_row(w, s, t->functions[k].n);
 	}
 	take_other_nodes(w);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/collect/drain_rig.h"
+#include "trace/text.h"
 
 static void a_dead_process_is_drained_and_freed(void **state)
 {
@@ -338,21 +339,44 @@ static void the_end_of_a_thread_is_noted(void **state)
 	board_close(&b, false);
 }
 
-static bool is_noted_as_closed(struct recording *b)
+/* The rows of groups in the trace: "-0 -3-15 +0". */
+static void gates_in_trace(struct recording *b, char *out, size_t size)
 {
+	char groups[TEXT_GROUPS];
 	struct trace *t;
 	struct err err;
-	bool noted;
+	size_t n = 0;
 
+	out[0] = 0;
 	assert_int_equal(journal_flush(&b->journal), 0);
 	assert_int_equal(trace_open(&t, b->dir, &err), 0);
-	noted = trace_session(t, "closed_tsc") != NULL;
+	assert_null(trace_session(t, "closed_tsc"));
+	for (size_t i = 0; i < t->nsleeps; i++) {
+		const struct trace_sleep *s = &t->sleeps[i];
+		uint32_t mask = 0;
+
+		assert_true(s->of_groups && s->since && s->since <= s->until);
+		assert_true(!i || s[-1].until <= s->until);
+		for (size_t k = 0; k < s->n; k++)
+			for (uint32_t g = s->numbers[k].first; g <= s->numbers[k].last; g++)
+				mask |= 1u << g;
+		n += (size_t)snprintf(out + n, size - n, "%s%c%s", n ? " " : "",
+				      s->wakes ? '+' : '-',
+				      text_groups(groups, sizeof(groups), mask));
+	}
 	trace_close(t);
-	return noted;
 }
 
-/* But not that the recording ends. */
-static void a_gate_that_is_closed_is_noted(void **state)
+static void expect_gates(struct recording *b, const char *expected)
+{
+	char found[512];
+
+	gates_in_trace(b, found, sizeof(found));
+	assert_string_equal(found, expected);
+}
+
+/* But not that the recording begins, or ends. */
+static void gates_that_turn_are_noted(void **state)
 {
 	struct recording b;
 
@@ -360,18 +384,25 @@ static void a_gate_that_is_closed_is_noted(void **state)
 	board_open(&b, "gates", KRON_WHEN_FULL_DISCARD);
 	segment_set_sampling(&b.seg, true);
 	drain_round(&b.drain, true, true);
-	assert_false(is_noted_as_closed(&b));
+	expect_gates(&b, "");
 	drain_notice_gates(&b.drain, true);
 	segment_set_sampling(&b.seg, false);
 	drain_round(&b.drain, true, true);
-	assert_false(is_noted_as_closed(&b));
+	expect_gates(&b, "");
 	board_close(&b, false);
 	board_open(&b, "gates2", KRON_WHEN_FULL_DISCARD);
 	segment_set_sampling(&b.seg, true);
 	drain_round(&b.drain, true, true);
+	b.seg.ctl->filter = 0xfff6;
+	drain_round(&b.drain, true, true);
+	b.seg.ctl->filter = 0xfffc;
+	drain_round(&b.drain, true, true);
 	segment_set_sampling(&b.seg, false);
 	drain_round(&b.drain, true, true);
-	assert_true(is_noted_as_closed(&b));
+	segment_set_sampling(&b.seg, true);
+	b.seg.ctl->filter = 0xffff;
+	drain_notice_gates(&b.drain, true);
+	expect_gates(&b, "-0, 3 -1 +3 -2-15 +0-15");
 	board_close(&b, false);
 }
 
@@ -473,7 +504,7 @@ int main(void)
 		cmocka_unit_test(an_end_is_when_it_was_noted),
 		cmocka_unit_test(the_kernels_record_of_an_end_is_taken),
 		cmocka_unit_test(the_end_of_a_thread_is_noted),
-		cmocka_unit_test(a_gate_that_is_closed_is_noted),
+		cmocka_unit_test(gates_that_turn_are_noted),
 		cmocka_unit_test(foreign_pids_are_not_asked),
 		cmocka_unit_test(processes_come_late_to_their_slots),
 		cmocka_unit_test(who_asks_waits_for_no_table),

@@ -16,7 +16,7 @@ static void sleeps(char function, uint64_t since, uint64_t until)
 
 	ranges[fake.nsleeps] = (struct trace_range){n, n};
 	*row = (struct trace_sleep){
-		.since = since, .until = until, .functions = &ranges[fake.nsleeps], .n = 1};
+		.since = since, .until = until, .numbers = &ranges[fake.nsleeps], .n = 1};
 	fake.sleeps = rows;
 	fake.nsleeps++;
 }
@@ -114,6 +114,26 @@ static void without_stack_pointers(void **state)
 	expect(">m@0 >f@0 >g@0 <g@0 >x@0 <x@0 <m@0", "g:10/10 f:20/10~% x:10/10 m:60/30");
 }
 
+/* The same of groups: f and g, which are in one that is off. */
+static void groups_off(void **state)
+{
+	static struct trace_range group = {3, 4};
+
+	(void)state;
+	functions['f' - 'a'].level = functions['g' - 'a'].level = 4;
+	rows[0] = (struct trace_sleep){
+		.since = 1035, .until = 1038, .of_groups = true, .numbers = &group, .n = 1};
+	rows[1] = rows[0];
+	rows[1].since = rows[1].until = 1065;
+	rows[1].wakes = true;
+	fake.sleeps = rows;
+	fake.nsleeps = 2;
+	/* between them f has ended, and begun anew */
+	expect(">m@9000 >f@8ff0 >g@8fe0 >h@8fe0 <h@8fe0 >h@8fd0 <f@8ff0 >f@8ff0 <f@8ff0 <m@9000",
+	       "g:5/5~% f:15/10~% h:10/10 ?f h:10/10~ f:10/10 m:90/45");
+	functions['f' - 'a'].level = functions['g' - 'a'].level = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup(nothing_comes_after, awake),
 		cmocka_unit_test_setup(others_rows, awake),
 		cmocka_unit_test_setup(without_stack_pointers, awake),
+		cmocka_unit_test_setup(groups_off, awake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

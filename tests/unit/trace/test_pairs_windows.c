@@ -96,8 +96,8 @@ static void sleeps(void **state)
 {
 	static struct trace_range f = {5, 5}, m = {12, 12};
 	static struct trace_sleep rows[] = {
-		{.since = 1041, .until = 1043, .functions = &f, .n = 1},
-		{.since = 1046, .until = 1048, .functions = &m, .n = 1},
+		{.since = 1041, .until = 1043, .numbers = &f, .n = 1},
+		{.since = 1046, .until = 1048, .numbers = &m, .n = 1},
 	};
 
 	(void)state;

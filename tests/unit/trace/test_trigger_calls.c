@@ -27,10 +27,10 @@ static void a_call_whose_function_went_to_sleep(void **state)
 	struct trace_range of_f = {F / 2, F / 2}, of_g = {G / 2, G / 2};
 	struct trace_range beyond = {1000, UINT32_MAX - 1};
 	struct trace_sleep rows[] = {
-		{.since = 120, .until = 130, .functions = &of_f, .n = 1},
-		{.since = 220, .until = 230, .functions = &of_f, .n = 1, .wakes = true},
-		{.since = 320, .until = 330, .functions = &of_g, .n = 1},
-		{.since = 500, .until = 510, .functions = &of_f, .n = 1},
+		{.since = 120, .until = 130, .numbers = &of_f, .n = 1},
+		{.since = 220, .until = 230, .numbers = &of_f, .n = 1, .wakes = true},
+		{.since = 320, .until = 330, .numbers = &of_g, .n = 1},
+		{.since = 500, .until = 510, .numbers = &of_f, .n = 1},
 	};
 
 	(void)state;
@@ -46,7 +46,7 @@ static void a_call_whose_function_went_to_sleep(void **state)
 	pass_time(1000);
 	assert_int_equal(trigger_unsure(g), 1);
 	expect("360-310 470-420 ");
-	rows[3].functions = &beyond;
+	rows[3].numbers = &beyond;
 	start("g without f within 50ns");
 	sample(95, 0, G, 0x8000); /* f may have come */
 	sample(200, 0, G, 0x8000);
@@ -65,9 +65,9 @@ static void what_has_slept_since_before(void **state)
 {
 	struct trace_range of_f = {F / 2, F / 2};
 	struct trace_sleep rows[] = {
-		{.since = 120, .until = 130, .functions = &of_f, .n = 1},
-		{.since = 520, .until = 530, .functions = &of_f, .n = 1, .wakes = true},
-		{.since = 920, .until = 930, .functions = &of_f, .n = 1},
+		{.since = 120, .until = 130, .numbers = &of_f, .n = 1},
+		{.since = 520, .until = 530, .numbers = &of_f, .n = 1, .wakes = true},
+		{.since = 920, .until = 930, .numbers = &of_f, .n = 1},
 	};
 
 	(void)state;
