@@ -69,6 +69,20 @@ static int check_argument(const struct lex *lx, const struct probe_spec *s, cons
 	return 0;
 }
 
+/* A USDT argument is where its note says, also a double. */
+static int check_floating(const struct lex *lx, const struct probe_spec *s, const char *at)
+{
+	if (!s->is_double || s->nplaces || s->variable ||
+	    (s->place == SPEC_USDT && s->payload == SPEC_PAYLOAD_ARGUMENT))
+		return 0;
+	if (s->payload == SPEC_PAYLOAD_IMMEDIATE)
+		return lex_error(lx, at, "a number is an integer here: u, s or x is its type");
+	return lex_error(lx, at,
+			 "a float or double is in %%xmm0 and up there: a probe takes general "
+			 "registers and memory along; name the variable, or where it is in memory: "
+			 "*(double*)$arg1");
+}
+
 static int check_payload(const struct lex *lx, const struct probe_spec *s, const char *at)
 {
 	if (s->payload != SPEC_PAYLOAD_NONE && s->kind >= SPEC_COUNT)
@@ -187,6 +201,8 @@ int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_mar
 		code = compile_regex(lx, marks->place, &s->object);
 	if (!code)
 		code = check_payload(lx, s, marks->payload);
+	if (!code)
+		code = check_floating(lx, s, marks->payload);
 	if (!code)
 		code = check_conditions(lx, s, marks->condition);
 	if (!code)

@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 
 #define HIDDEN __attribute__((noinline, noipa))
@@ -33,10 +32,10 @@ HIDDEN long narrow(long a, long b)
 	return a + b;
 }
 
-HIDDEN double show(long a, unsigned long b, double d, uint64_t bits);
-HIDDEN double show(long a, unsigned long b, double d, uint64_t bits)
+HIDDEN double show(long a, unsigned long b, double d, const double *at);
+HIDDEN double show(long a, unsigned long b, double d, const double *at)
 {
-	return (double)a + (double)b + d + (double)bits;
+	return (double)a + (double)b + d + *at;
 }
 
 static void note(int which, const volatile long *p)
@@ -87,7 +86,6 @@ int main(int argc, char **argv)
 	struct itimerval often = {{0, us}, {0, us}}, never = {{0, 0}, {0, 0}};
 	const double d = -2.5;
 	pthread_t t[64];
-	uint64_t bits;
 
 	rounds = argc > 1 ? atol(argv[1]) : 10;
 	signal(SIGALRM, on_alarm);
@@ -98,8 +96,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_join(t[i], NULL);
 	setitimer(ITIMER_REAL, &never, NULL);
-	memcpy(&bits, &d, sizeof(bits));
-	show(-7, ~0ul, d, bits);
+	show(-7, ~0ul, d, &d);
 	for (int i = 0; i < 3; i++)
 		printf("%" PRIu64 " %" PRIu64 "\n", count[i], sum[i]);
 	return 0;

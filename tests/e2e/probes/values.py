@@ -109,7 +109,7 @@ def low_half(*options):
 
 def types():
     specs = ["a:s8", "a:s32", "a:s64", "a:u64", "a:x16", "b:u16", "b:s64", "b:u64", "c:double", "c:x64"]
-    where = {"a": "$arg1", "b": "$arg2", "c": "$arg3"}
+    where = {"a": "$arg1", "b": "$arg2", "c": "+0($arg3)"}
     wanted = ["-7", "-7", "-7", str(2**64 - 7), "0xfff9", "65535", "-1", str(2**64 - 1), "-2.5",
               "0xc004000000000000"]
     args = []
@@ -141,10 +141,10 @@ def types():
 def extremes():
     """The numbers that are nobody's to keep for themselves: the lowest one, and the largest double."""
     tap.compile_text("ends", """
-__attribute__((noinline, noclone)) void show(unsigned long n, unsigned long d) { __asm__ volatile(".nops 8" :: "r"(n), "r"(d)); }
-int main(void) { show(1ul << 63, 0x7fefffffffffffff); return 0; }
+__attribute__((noinline, noclone)) void show(unsigned long n, const double *d) { __asm__ volatile(".nops 8" :: "r"(n), "r"(d)); }
+int main(void) { static const double most = __DBL_MAX__; show(1ul << 63, &most); return 0; }
 """)
-    record("-p", "low=show n=$arg1:s64", "-p", "most=show d=$arg2:double", "--", "./ends")
+    record("-p", "low=show n=$arg1:s64", "-p", "most=show d=*(double*)$arg2", "--", "./ends")
     values = {e["name"]: e["value"] for e in dump() if e["kind"] == "event"}
     tap.need(values == {"low": -2**63, "most": sys.float_info.max}, values)
     run("export", "--format", "sqlite", "-o", "t.db", "trace")

@@ -23,7 +23,7 @@ static const char *const places[] = {
 	"entry",    "return", "offset", "line",     "source", "address", "blocks", "calls",
 	"branches", "loads",  "stores", "accesses", "insns",  "callers", "usdt",
 };
-static const char *const payloads[] = {"-", "reg", "arg", "retval", "addr", "sp", "imm"};
+static const char *const payloads[] = {"-", "reg", "arg", "retval", "addr", "sp", "imm", "name"};
 static const char matches[] = {'=', '*', '/'};
 
 static void put_name(char *out, size_t size, const char *key, const struct spec_name *n)
@@ -123,6 +123,10 @@ static const struct {
 	{"send s=socket($arg1)", "entry fn=send s:x64=arg:1"},
 	{"accept%return e=endpoints($retval) if %rbx > 1", "return fn=accept e:x32[14]=retval:0"},
 	{"read socket=*(s64*)(%rdi)", "entry fn=read socket:s64=reg:7"},
+	{"main d=+8($arg1):double", "entry fn=main d:double=arg:1"},
+	{"main%return f=*(float*)$retval", "return fn=main f:float=retval:0"},
+	{"main d=ratio:double", "entry fn=main d:double=name:0"},
+	{"sdt_a:b d=$arg1:double", "usdt provider=a marker=b d:double=arg:1"},
 	{"main%stores $addr:x32", "stores fn=main addr:x32=addr:0"},
 	{"main%stores resource $addr", "stores fn=main resource addr=addr:0"},
 	{"main%stores $addr", "stores fn=main addr:x64=addr:0"},
@@ -204,6 +208,12 @@ static const struct {
 	{"main store:8=0x80000000", 14, "32 bits"},
 	{"main $foo", 6, "there is no $foo"},
 	{"main %xmm0", 6, "no register"},
+	{"main $arg1:double", 6, "is in %xmm0 and up there"},
+	{"main x=$arg1:float", 6, "name the variable"},
+	{"main%return $retval:double", 13, "general registers"},
+	{"main %rdi:float", 6, "general registers"},
+	{"main%loads $addr:double", 12, "general registers"},
+	{"main x=5:double", 6, "an integer here"},
 	{"main x=", 8, "value is missing"},
 	{"main =1", 6, "name is missing"},
 	{"main $arg1 $arg2", 12, "one value"},
