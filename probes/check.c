@@ -114,12 +114,6 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 					 "$addr is that of an instruction's memory operand: "
 					 "%%loads, %%stores, FUNC+OFF, an address");
 		return 0;
-	case SPEC_PAYLOAD_IMMEDIATE:
-		if (s->is_wide || s->value >= -(uint64_t)0x80000000u || s->value <= UINT32_MAX)
-			return 0;
-		return lex_error(
-			lx, at,
-			"a payload has 32 bits without a type of 64: NAME=NUMBER:u64 has them");
 	}
 	return 0;
 }

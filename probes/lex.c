@@ -254,8 +254,17 @@ bool span_number(struct span sp, uint64_t *out)
 			return false;
 		v = v * base + d;
 	}
+	if (minus && v > 1ull << 63)
+		return false;
 	*out = minus ? -v : v;
 	return true;
+}
+
+bool number_fits(uint64_t n, bool is_negative, unsigned bits, bool is_signed)
+{
+	const uint64_t top = UINT64_MAX >> (64 - bits) >> is_signed;
+
+	return is_negative ? is_signed && ~n <= top : n <= top;
 }
 
 bool span_is(struct span sp, const char *word)

@@ -49,8 +49,10 @@ struct span lex_token(struct lex *lx);
 int lex_name(struct lex *lx, struct span *out);
 /* Is the rest of the line up to a blank (or a suffix) digits only? */
 bool lex_is_line_number(const struct lex *lx);
-/* The whole span is a number: decimal, or hexadecimal with 0x; a minus gives two's complement. */
+/* The whole span is a number: decimal, or hexadecimal with 0x; a minus gives two's complement, down to -2^63. */
 bool span_number(struct span sp, uint64_t *out);
+/* A number of span_number(), and whether it is below 0: one of so many bits, with or without a sign? */
+bool number_fits(uint64_t n, bool is_negative, unsigned bits, bool is_signed);
 bool span_is(struct span sp, const char *word);
 char *span_dup(struct span sp);
 

@@ -135,39 +135,70 @@ static bool is_short(uint64_t v)
 	return v == (uint64_t)(int32_t)v;
 }
 
+/*
+ * Does it hold for all values that there are, or for none?  A number that is none of theirs is below or
+ * above them all.
+ */
+static bool is_decided(const struct spec_condition *c, bool *holds)
+{
+	const uint64_t top = c->has_mask ? c->mask : UINT64_MAX >> (64 - c->bits) >> c->is_signed;
+	const bool is_least = c->is_signed ? c->is_negative && ~c->number == top : !c->number;
+	const bool is_most = !c->is_negative && c->number == top;
+	const bool fits = number_fits(c->number, c->is_negative, c->bits, c->is_signed) &&
+			  (!c->has_mask || c->number <= c->mask);
+	const bool is_below = !fits && c->is_negative, is_above = !fits && !c->is_negative;
+
+	switch ((enum spec_compare)c->compare) {
+	case SPEC_IF_EQ:
+	case SPEC_IF_NE:
+		*holds = c->compare == SPEC_IF_NE;
+		return !fits || (c->has_mask && c->number & ~c->mask);
+	case SPEC_IF_LT:
+	case SPEC_IF_GE:
+		*holds = is_above == (c->compare == SPEC_IF_LT);
+		return !fits || is_least;
+	case SPEC_IF_LE:
+	case SPEC_IF_GT:
+		*holds = is_below == (c->compare == SPEC_IF_GT);
+		return !fits || is_most;
+	}
+	return false;
+}
+
 const char *spec_condition_doubt(const struct spec_condition *c)
 {
-	uint64_t top = c->bits == 64 ? UINT64_MAX : (1ull << c->bits) - 1;
+	bool holds;
 
-	if (c->has_mask && c->mask & ~top)
+	if (c->has_mask && !number_fits(c->mask, false, c->bits, false))
 		return "the mask has more bits than the value";
-	if (c->is_signed ? (int64_t)c->number > (int64_t)(top >> 1) ||
-				   (int64_t)c->number < -(int64_t)(top >> 1) - 1
-			 : c->number > top)
-		return "it is compared with what it can never be";
+	if (is_decided(c, &holds) && c->has_mask)
+		return holds ? "with this mask the comparison always holds"
+			     : "with this mask the comparison never holds";
+	if (is_decided(c, &holds))
+		return holds ? "the comparison always holds" : "the comparison never holds";
 	if (c->bits == 64 && c->has_mask && !is_short(c->number))
-		return "what is masked is compared with more than 31 bits";
+		return "after & a number of 31 bits is needed";
 	return NULL;
 }
 
-/* Only what the stub can compare, and what can be both true and false. */
 static int check_numbers(const struct lex *lx, const struct spec_condition *c, const char *at)
 {
-	uint64_t top = c->bits == 64 ? UINT64_MAX : (1ull << c->bits) - 1;
-	bool is_negative = (int64_t)c->number < 0 && at[0] == '-';
+	const char *doubt;
 
 	if (!c->bits)
 		return 0;
-	if (is_negative && !c->is_signed)
+	if (c->is_negative && c->has_mask)
+		return lex_error(lx, at, "what is left after & has no sign");
+	if (c->is_negative && !c->is_signed)
 		return lex_error(lx, at, "what is compared has no sign: give it a type, like :s%u",
 				 c->bits);
-	if (c->is_signed ? (int64_t)c->number > (int64_t)(top >> 1) ||
-				   (int64_t)c->number < -(int64_t)(top >> 1) - 1
-			 : c->number > top)
-		return lex_error(lx, at, "what is compared has %u bits", c->bits);
-	if (c->bits == 64 && c->has_mask && !is_short(c->number))
-		return lex_error(lx, at, "after & a number of 31 bits is needed");
-	return 0;
+	doubt = spec_condition_doubt(c);
+	return doubt ? lex_error(lx, at, "what is compared has %u bits%s: %s", c->bits,
+				 c->is_signed  ? " with a sign"
+				 : c->has_mask ? ""
+					       : " and no sign",
+				 doubt)
+		     : 0;
 }
 
 static int take_condition(struct lex *lx, struct probe_spec *s)
@@ -195,6 +226,7 @@ static int take_condition(struct lex *lx, struct probe_spec *s)
 	lex_blanks(lx);
 	at = lx->at;
 	code = take_number(lx, &c->number);
+	c->is_negative = *at == '-' && c->number;
 	return code ? code : check_numbers(lx, c, at);
 }
 

@@ -271,14 +271,34 @@ static bool is_word_of_ours(struct span sp)
 	return span_is(sp, "retval") || argument_number(sp, &n);
 }
 
+/* Without a type it is whatever 32 bits can be. */
+static int check_constant(const struct lex *lx, const struct probe_spec *s, struct span sp)
+{
+	const bool is_negative = sp.s[0] == '-' && s->value;
+
+	if (s->payload != SPEC_PAYLOAD_IMMEDIATE || s->is_double ||
+	    number_fits(s->value, is_negative, s->bits, s->is_signed))
+		return 0;
+	if (s->is_typed)
+		return lex_error(lx, sp.s, "the number does not fit its type: it has %u bits%s",
+				 s->bits, s->is_signed ? " with a sign" : " and no sign");
+	if (number_fits(s->value, is_negative, s->bits, true))
+		return 0;
+	return lex_error(lx, sp.s,
+			 "a payload has 32 bits without a type of 64: NAME=NUMBER:u64 has them");
+}
+
 /* A variable, a register or number, or what is in memory.  *type: of a cast, if there was none. */
 static int any_value(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type)
 {
+	int code;
+
 	if (parse_is_variable(sp) && !is_word_of_ours(sp) && !parse_is_question(sp))
 		return parse_variable(lx, s, sp);
 	if (parse_is_question(sp) || parse_is_memory(sp) || s->is_text || s->count)
 		return parse_memory(lx, s, sp, type);
-	return parse_value(lx, s, sp);
+	code = parse_value(lx, s, sp);
+	return code ? code : check_constant(lx, s, sp);
 }
 
 /* NAME=EXPR or EXPR; the name is kept as the trace shows it. */

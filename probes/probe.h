@@ -74,6 +74,7 @@ struct spec_condition {
 	uint8_t compare; /* enum spec_compare */
 	uint8_t bits;    /* 8 to 64; of it that much is compared; 0: as many as the value has */
 	bool is_signed, has_mask;
+	bool is_negative; /* the number; else it may have bit 63 and be as large as that */
 	uint64_t value, mask, number;
 };
 enum { SPEC_IF_VALUE, SPEC_IF_DATA, SPEC_IF_CPU };
@@ -180,7 +181,7 @@ bool probe_set_has_virtual(const struct probe_set *set);
 int probe_set_check_board(const struct probe_set *set, struct err *err);
 /* Takes on the type, "s32", "u8[16]".  False: there is no such; *is_long: it has too many bytes. */
 bool probe_spec_type(struct probe_spec *s, const char *type, size_t n, bool *is_long);
-/* Could the condition's number be one of its type?  NULL: yes; else a sentence. */
+/* Can the condition be both true and false, and can it be compared?  NULL: yes; else why not. */
 const char *spec_condition_doubt(const struct spec_condition *c);
 const char *spec_kind_key(enum spec_kind kind);
 /* "rdi"; NULL beyond 15. */

@@ -210,7 +210,7 @@ def refused():
     program()
     for spec, words in [("show resource b=$arg2:x64", "Resource sample has 32 bits"),
                         ("show b=$arg2:s65", "no such type"), ("show b=99999999999", "32 bits without a type"),
-                        ("show b=99999999999:u32", "32 bits without a type"),
+                        ("show b=99999999999:u32", "does not fit its type"), ("show b=300:u8", "does not fit its type"),
                         ("show b=18446744073709551616:u64", "a number")]:
         _, err = run("record", "-o", "trace", "-p", spec, "--", "./values", status=125)
         tap.need(words in err, err)
@@ -291,7 +291,8 @@ def bad_conditions():
                         ("count:1 if $arg1 == 1", "for samples"), ("if $arg1 == x", "a number"),
                         ("if $arg9 == 1", "in registers"), ("if %rsp > 1", "stack pointer"),
                         ("if " + " && ".join(["$arg1 != 1"] * 5), "4 conditions"),
-                        ("if $arg1:double > 1", "doubles"), ("if $arg1 & 1 == 0x100000000", "31 bits")]:
+                        ("if $arg1:double > 1", "doubles"), ("if $arg1 & -1 == 0x100000000", "31 bits"),
+                        ("if $arg1:s64 < 18446744073709551615", "always holds"), ("if $arg1:s32 == 0xffffffffffffffff", "never holds")]:
         _, err = run("record", "-o", "trace", "-p", f"filtered {spec}", "--", "./filtered", status=125)
         tap.need(words in err, (spec, err))
     _, err = record("--constant-time", "-p", "filtered if $arg1 == 1", "--", "./filtered")

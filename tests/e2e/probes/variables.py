@@ -413,7 +413,9 @@ def refused():
              ("r.id", "write ->id"), ("queue->len", "write .len"), ("r->big[40]", "has 40 elements"), ("n:u64", "has 4 bytes"),
              ("r->nodes", "name one of its elements"), ("n->x", "is not a pointer"), ("n:string", "so it is not a string"),
              ("d", "not yet in its place"), ("$arg2->x", "is not a pointer"), ("r->list->next->next->next->next", "4 steps"),
-             ("r->bytes:u8[9]", "has 8 bytes"), ("r->full:u32", "is an array"), ("r->headers.first if data > 300", "never be")]
+             ("r->bytes:u8[9]", "has 8 bytes"), ("r->full:u32", "is an array"), ("r->headers.first if data > 300", "never holds"),
+             ("r->headers.first if data > -1", "always holds"), ("r->headers.first if data < 256", "always holds"), ("n if data == 18446744073709551615", "never holds"),
+             ("n if data < 18446744073709551615", "always holds"), ("l if data & -1 < 0", "with this mask the comparison never holds")]
     for spec, words in cases:
         _, err = run("record", "-o", "trace", "-p", f"work v={spec}", "--", path, status=125)
         tap.need(words in err, (spec, err))
