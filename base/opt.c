@@ -166,6 +166,8 @@ static int set_value(const struct opt *o, const char *text, struct err *err)
 		if (index < 0)
 			return err_set(err, EINVAL, "--%s: unknown value '%s'; choose one of %s",
 				       o->name, text, o->arg);
+		if (o->max && *(int *)o->value >= 0 && *(int *)o->value != index)
+			return err_set(err, EINVAL, "--%s is one of %s", o->name, o->arg);
 		*(int *)o->value = index;
 		return 0;
 	}

@@ -31,14 +31,15 @@
 #include "base/err.h"
 
 enum opt_type {
-	OPT_FLAG,   /* bool: becomes true */
-	OPT_COUNT,  /* int: one more each time it is given */
-	OPT_STR,    /* const char *: the last one given */
-	OPT_LIST,   /* struct opt_list: all of them, in order */
-	OPT_UINT,   /* uint64_t: decimal */
-	OPT_HEX,    /* uint64_t: hexadecimal, 0x or not */
-	OPT_SIZE,   /* uint64_t: bytes; K, M, G (powers of 1024) may follow */
-	OPT_CHOICE, /* int: index of the word in arg, "a|b|c" */
+	OPT_FLAG,  /* bool: becomes true */
+	OPT_COUNT, /* int: one more each time it is given */
+	OPT_STR,   /* const char *: the last one given */
+	OPT_LIST,  /* struct opt_list: all of them, in order */
+	OPT_UINT,  /* uint64_t: decimal */
+	OPT_HEX,   /* uint64_t: hexadecimal, 0x or not */
+	OPT_SIZE,  /* uint64_t: bytes; K, M, G (powers of 1024) may follow */
+	OPT_CHOICE, /* int: index of the word in arg, "a|b|c"; the last one given, or with max 1 (and -1
+		     * beforehand) one only */
 };
 
 struct opt_list {

@@ -37,10 +37,11 @@ int levels_take(struct level_globs *out, const struct opt_list *given, struct er
 			out->others = number;
 			continue;
 		}
-		globs[out->n] = glob;
-		numbers[out->n++] = number;
+		globs[out->globs.n] = glob;
+		numbers[out->globs.n++] = number;
 	}
-	out->v = globs;
+	out->globs.v = globs;
+	out->globs.found = xcalloc(out->globs.n + 1, sizeof(bool));
 	out->level = numbers;
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "collect/modules/selection.h"
 
-/* What -g was given, in order; out->v and out->level live as long as the program.  -EINVAL with
+/* What -g was given, in order; out->globs and out->level live as long as the program.  -EINVAL with
  * a sentence. */
 int levels_take(struct level_globs *out, const struct opt_list *given, struct err *err);
 

@@ -58,7 +58,7 @@ static const struct opt options[] = {
 	{0, "by", OPT_CHOICE, &by, "function|site",
 	 "Show which functions touch each page, too, and how often; or where what lies there was "
 	 "allocated, by malloc, its kin and C++'s new.",
-	 0, 0},
+	 0, 1},
 	{0, "alloc-fn", OPT_LIST, &alloc_fns, "FUNC",
 	 "With --by site: FUNC allocates for its caller, who is the site. May be repeated.", 0, 0},
 	{0, "every", OPT_STR, &every, "T",

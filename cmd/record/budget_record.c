@@ -43,6 +43,8 @@ const char *budget_record_check(const struct collector_options *o, struct err *e
 		return "--budget takes functions out, and -p alone records none";
 	if (o->bus != KRON_BUS_LANE)
 		return "--budget is for lanes: what a board's probes cost depends on the board, not on us";
+	if (o->constant_time)
+		return "--budget and --constant-time exclude each other: what is taken out takes no time";
 	if (o->clock_every > 1)
 		return "--budget measures calls by each sample's own time: not with --clock every:N";
 	if (o->watch.trigger || o->flight.text || o->when_full == KRON_WHEN_FULL_WRAP)

@@ -535,7 +535,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.command = cmd_quoted(argv),
 		.version = PACKAGE_VERSION,
 		.selection = {.only = globs_of(&only),
-			      .except = {except.v, except.n, NULL},
+			      .except = globs_of(&except),
 			      .libraries = globs_of(&libraries),
 			      .levels = level_globs,
 			      .timed = globs_of(&timed),

@@ -13,6 +13,12 @@
 #include "inject/plan/plan.h"
 #include "inject/plan/callsite.h"
 
+static void note_found(const struct globs *g, size_t i)
+{
+	if (g->found && !globs_has_found(g, i))
+		__atomic_store_n(&g->found[i], true, __ATOMIC_RELAXED);
+}
+
 /* With g->found all are tried, so that each has its due. */
 static bool matches_any(const struct globs *g, const char *name)
 {
@@ -22,8 +28,7 @@ static bool matches_any(const struct globs *g, const char *name)
 		if (fnmatch(g->v[i], name, 0))
 			continue;
 		yes = true;
-		if (g->found && !globs_has_found(g, i))
-			__atomic_store_n(&g->found[i], true, __ATOMIC_RELAXED);
+		note_found(g, i);
 	}
 	return yes;
 }
@@ -74,13 +79,36 @@ static bool matches_function(const struct globs *g, const char *name, const char
 	return yes;
 }
 
+static bool has_word(const struct globs *g, const char *name)
+{
+	bool yes = false;
+
+	for (size_t i = 0; i < g->n; i++) {
+		if (strcmp(g->v[i], name))
+			continue;
+		yes = true;
+		note_found(g, i);
+	}
+	return yes;
+}
+
+/* Likewise. */
+static bool is_excluded(const struct globs *g, const char *name, const char *raw,
+			const char *aliases)
+{
+	bool yes = matches_name(g, name);
+
+	yes |= matches_any(g, raw);
+	yes |= matches_alias(g, aliases, has_word);
+	return yes;
+}
+
 bool selection_has_function(const struct selection *s, const char *name, const char *raw,
 			    const char *aliases)
 {
-	if (!matches_function(&s->only, name, raw, aliases) && s->only.n)
-		return false;
-	return !matches_name(&s->except, name) && !matches_any(&s->except, raw) &&
-	       !matches_alias(&s->except, aliases, is_word);
+	const bool is_meant = matches_function(&s->only, name, raw, aliases) || !s->only.n;
+
+	return !is_excluded(&s->except, name, raw, aliases) && is_meant;
 }
 
 /*
@@ -90,12 +118,15 @@ bool selection_has_function(const struct selection *s, const char *name, const c
  */
 static bool matches_unnamed(const struct globs *g, const char *stand_in)
 {
-	for (size_t i = 0; i < g->n; i++)
-		if ((!strcmp(g->v[i], "*") || strstr(g->v[i], "+0x")) &&
-		    matches_any(&(struct globs){&g->v[i], 1, g->found ? g->found + i : NULL},
-				stand_in))
-			return true;
-	return false;
+	bool yes = false;
+
+	for (size_t i = 0; i < g->n && (!yes || g->found); i++) {
+		const struct globs one = {&g->v[i], 1, g->found ? g->found + i : NULL};
+
+		if (!strcmp(g->v[i], "*") || strstr(g->v[i], "+0x"))
+			yes |= matches_any(&one, stand_in);
+	}
+	return yes;
 }
 
 #define UNNAMED 300
@@ -108,9 +139,9 @@ static const char *stand_in(char text[UNNAMED], const struct plan_function *f, c
 
 static bool selection_has_unnamed(const struct selection *s, const char *stand_in)
 {
-	if (s->only.n && !matches_unnamed(&s->only, stand_in))
-		return false;
-	return !matches_unnamed(&s->except, stand_in);
+	const bool is_meant = matches_unnamed(&s->only, stand_in) || !s->only.n;
+
+	return !matches_unnamed(&s->except, stand_in) && is_meant;
 }
 
 bool selection_has_callsites(const struct selection *s)
@@ -163,17 +194,22 @@ static bool is_function_in(const struct globs *g, const struct plan *plan,
 		       : matches_unnamed(g, stand_in(unnamed, f, path));
 }
 
+/* All are asked, so that each has its due. */
 static uint8_t level_of(const struct selection *s, const struct plan *plan,
 			const struct plan_function *f, const char *path)
 {
-	for (size_t i = s->levels.n; i-- > 0;) {
-		const struct globs one = {&s->levels.v[i], 1, NULL};
+	const struct level_globs *l = &s->levels;
+	uint8_t level = l->others;
+
+	for (size_t i = 0; i < l->globs.n; i++) {
+		const struct globs one = {&l->globs.v[i], 1,
+					  l->globs.found ? l->globs.found + i : NULL};
 
 		if (matches_any(&one, path) || matches_any(&one, str_base_name(path)) ||
 		    is_function_in(&one, plan, f, path))
-			return s->levels.level[i];
+			level = l->level[i];
 	}
-	return s->levels.others;
+	return level;
 }
 
 void selection_levels(const struct selection *s, const struct plan *plan, const char *path,

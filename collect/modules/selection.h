@@ -22,11 +22,10 @@ static inline bool globs_has_found(const struct globs *g, size_t i)
 	return __atomic_load_n(&g->found[i], __ATOMIC_RELAXED);
 }
 
-/* -g: level[i] is that of what v[i] matches; where several match, the last one's. */
+/* -g: level[i] is that of what globs.v[i] matches; where several match, the last one's. */
 struct level_globs {
-	const char *const *v;
+	struct globs globs;
 	const uint8_t *level;
-	size_t n;
 	uint8_t others; /* what none of them matches */
 	bool given;     /* there was a -g: a patched file's own levels do not count */
 };

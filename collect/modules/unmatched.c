@@ -102,6 +102,22 @@ static void find_functions(struct unmatched *u, const struct modules *ms, const 
 			    more);
 }
 
+/* A glob of -g may mean a library, too. */
+static void find_levels(struct unmatched *u, const struct modules *ms, const char *exe)
+{
+	const struct level_globs *l = &ms->selection->levels;
+	const bool more = ms->selection->libraries.n;
+
+	for (size_t i = 0; i < l->globs.n; i++)
+		if (!globs_has_found(&l->globs, i))
+			add(u,
+			    xasprintf("nothing of %s%s matches -g '%u=%s'", exe,
+				      more ? ", or of the libraries that it has loaded so far,"
+					   : "",
+				      l->level[i], l->globs.v[i]),
+			    more);
+}
+
 static void find_libraries(struct unmatched *u, const struct modules *ms, const char *exe)
 {
 	const struct globs *g = &ms->selection->libraries;
@@ -205,8 +221,11 @@ void unmatched_find(struct unmatched *out, struct modules *ms)
 	*out = (struct unmatched){0};
 	pthread_mutex_lock(&ms->lock);
 	exe = planned_exe(ms);
-	if (exe && !ms->selection->probes_only)
+	if (exe && !ms->selection->probes_only) {
 		find_functions(out, ms, exe->path, &ms->selection->only, "-F");
+		find_functions(out, ms, exe->path, &ms->selection->except, "-N");
+		find_levels(out, ms, exe->path);
+	}
 	if (exe) {
 		find_functions(out, ms, exe->path, &ms->selection->timed, "--timed");
 		find_functions(out, ms, exe->path, &ms->selection->keep, "--keep");

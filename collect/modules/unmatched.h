@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unmatched.h - what of -F, -L and -p has matched nothing by the time that the program is about to
+ * unmatched.h - what of -F, -N, -g, -L and -p has matched nothing by the time that the program is about to
  * begin: its libraries are mapped, its plans are made, and none of its code has run.
  *
  * A mistyped name should cost a second and not the hour that the program takes.  Whether it can still

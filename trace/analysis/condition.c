@@ -202,6 +202,19 @@ static int take_number(struct parser *p, uint64_t *out, const char *sentence)
 	return good ? 0 : fail(p, from, sentence);
 }
 
+/* Of the most nodes that there are, each with the most processors that Linux numbers on x86-64. */
+#define CPU_LAST (1024u * 8192u - 1)
+
+static int take_cpu(struct parser *p, struct node *n)
+{
+	size_t from = skip_blanks(p->text, p->at);
+	int ret = take_number(p, &n->value, "a number is wanted here");
+
+	return ret || n->value <= CPU_LAST
+		       ? ret
+		       : fail(p, from, "no processor has such a number: 8388607 is the highest");
+}
+
 static int take_data(struct parser *p, struct node *n)
 {
 	size_t from = skip_blanks(p->text, p->at);
@@ -219,6 +232,8 @@ static int take_value(struct parser *p, struct node *n)
 
 	if (n->field == FIELD_DATA && n->mask == UINT64_MAX)
 		return take_data(p, n);
+	if (n->field == FIELD_CPU)
+		return take_cpu(p, n);
 	if (!by_name)
 		return take_number(p, &n->value, "a number is wanted here");
 	n->glob = take_string(p);

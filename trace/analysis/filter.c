@@ -8,6 +8,7 @@
 #include "trace/analysis/filter.h"
 #include "base/search.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "trace/analysis/window.h"
@@ -285,6 +286,8 @@ int trace_filter_set(struct trace *t, const struct filter_options *o, struct err
 	size_t at = 0;
 	int ret = 0;
 
+	if (!o->trigger && (o->pre || o->post))
+		return err_set(err, EINVAL, "--pre and --post belong to a --trigger");
 	if (!o->where && !o->trigger)
 		return 0;
 	f = xcalloc(1, sizeof(*f));

@@ -523,6 +523,7 @@ def refusals():
         (["--budget", "1%", "--trigger", "entry=main"], "--budget counts samples as they are written"),
         (["--budget", "1%", "--when-full", "wrap"], "--budget counts samples as they are written"),
         (["--budget", "1%", "--clock", "every:16"], "not with --clock every:N"),
+        (["--budget", "1%", "--constant-time"], "exclude each other"),
         (["--budget", "1%", "-p", "entry=main"], "-p alone records none"),
     ):  # fmt: skip
         r = subprocess.run([KRON, "record", "-o", "t", *options, "--", "./program", "1"], capture_output=True, text=True)

@@ -347,7 +347,7 @@ def no_room():
 def options():
     """what cannot be, in one sentence"""
     for args in (["--every", "1us"], ["--every", "x"], ["--migrate", "0"], ["--migrate", "1,"], ["--migrate", "-1"],
-                 ["--width", "11", "--lines"], ["--from", "x", "--lines"], ["--json", "--every", "1s", "--sharing"],
+                 ["--width", "11", "--lines"], ["--by", "site", "--by", "function"], ["--from", "x", "--lines"], ["--json", "--every", "1s", "--sharing"],
                  ["--json", "--every", "1s", "--width", "64"], ["--json", "--every", "1s", "-n", "3"]):
         r = kron("pages", *args, "--", "true", status=125)
         tap.need(r.stderr.count("\n") == 1 and args[0] in r.stderr, (args, r.stderr))

@@ -122,5 +122,14 @@ called() {
 	run --separate-stderr "$KRON" record -o t -L 'libc.so*' -L '*' -F main -F 'd*' -- ./heap
 	[ "$status" = 0 ]
 	[[ $stderr != *match* ]]
+	run --separate-stderr "$KRON" record -o t -N 'dr?p' -N main -g 1=drop -g '2=*' -g 3='*/heap' -F '*' -- ./heap
+	[ "$status" = 0 ]
+	[[ $stderr != *match* ]]
+	# and what is left out or has a level of its own, too
+	run --separate-stderr "$KRON" record -o t -F main -N drop -N nosuch -g 3=nosuch2 -g 1 -- ./heap
+	[ "$status" = 0 ]
+	[[ ${stderr_lines[0]} == "kron: no function of "*"/heap matches -N 'nosuch'" ]]
+	[[ ${stderr_lines[1]} == "kron: nothing of "*"/heap matches -g '3=nosuch2'" ]]
+	[[ $stderr != *drop* ]]
 	"$KRON" record -q -o t -L 'libnosuch*' -- ./say 2>&1 | cmp - <(echo 'the program begins')
 }

@@ -350,6 +350,8 @@ def errors():
     wrong("cpu=", 5)
     wrong("cpu 5", 5)
     wrong("cpu=x", 5)
+    wrong("cpu=99999999999999", 5)
+    wrong("cpu>=8388608", 6, "--trigger")
     wrong("(a or b", 8)
     wrong("a or", 5)
     wrong("colour=red", 1)
@@ -368,6 +370,11 @@ def errors():
     kron("report", "--where", "(" * 5000 + "a", "t", status=2)
     kron("report", "--where", " or ".join(["a"] * 5000), "t", status=2)
     kron("report", "--trigger", "a", "--pre", "5 apples", "t", status=2)
+    for command in ["report"], ["dump"], ["replay"], ["info"], ["diff", "t"], ["export", "-f", "chrome", "-o", "x"], ["view", "-o", "x"]:
+        for option in "--pre", "--post":
+            err = kron(*command, option, "5", "t", status=2)[1]
+            need("belong to a --trigger" in err or "unknown option" in err and command == ["info"], f"{command}: {err}")
+    need(not os.path.exists("x"), "written all the same")
 
 
 # ---- while recording ----
