@@ -80,6 +80,30 @@ agree() {
 	done
 }
 
+@test "SQLite: a database that is not an export stays" {
+	need sqlite3
+	sqlite3 app.db 'CREATE TABLE trace(customer); INSERT INTO trace VALUES(1)'
+	cp app.db before.db
+	ln -s app.db link.db
+	for to in app.db link.db; do
+		for traces in small 'small real'; do
+			# shellcheck disable=SC2086
+			run --separate-stderr "$KRON" export -f sqlite -o $to $traces
+			[ "$status" = 1 ]
+			[ "$stderr" = "kron export: $to is a database that kron export has not made: remove it, or name another file" ]
+			cmp app.db before.db
+		done
+	done
+	# a view of the user's in an export makes it no other; and what is no database goes, as always
+	"$KRON" export -f sqlite -o mine.db small
+	sqlite3 mine.db 'CREATE VIEW mine AS SELECT 1'
+	echo words >words.db
+	for to in mine.db words.db; do
+		"$KRON" export -f sqlite -o $to small
+		[ "$(sqlite3 $to "SELECT count(*) FROM trace; SELECT count(*) FROM sqlite_schema WHERE name = 'mine'")" = $'1\n0' ]
+	done
+}
+
 @test "SQLite: several traces in one database" {
 	need sqlite3
 	"$KRON" export -f sqlite -o all small real tree

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/output.h"
 #include "trace/analysis/calltree.h"
@@ -711,13 +712,40 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 		check(d, sqlite3_close(d->db));
 }
 
+/* SQLite's header: its words at 0, and at 68 whose database it is, with the highest byte first. */
+static bool is_somebodys_database(const char *path)
+{
+	static const char words[16] = "SQLite format 3";
+	unsigned char head[72];
+	struct stat st;
+	size_t n;
+	FILE *f;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(head, 1, sizeof(head), f);
+	fclose(f);
+	return n == sizeof(head) && !memcmp(head, words, sizeof(words)) &&
+	       ((unsigned)head[68] << 24 | head[69] << 16 | head[70] << 8 | head[71]) !=
+		       SCHEMA_APPLICATION;
+}
+
 int export_sqlite_many(const struct trace *const *traces, size_t n, const char *path,
 		       struct err *err)
 {
 	struct database d = {.db = NULL};
 	struct output out;
-	int ret = output_begin(&out, path, OUTPUT_NAMED, err);
+	int ret;
 
+	if (is_somebodys_database(path))
+		return err_set(err, EEXIST,
+			       "%s is a database that kron export has not made: remove it, or name "
+			       "another file",
+			       path);
+	ret = output_begin(&out, path, OUTPUT_NAMED, err);
 	if (ret)
 		return ret;
 	fill(&d, traces, n, output_path(&out));
