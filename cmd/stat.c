@@ -19,6 +19,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/record/record.h"
+#include "cmd/record/say.h"
 #include "collect/counts.h"
 #include "inject/bind/bind.h"
 
@@ -73,6 +74,7 @@ struct row {
 	char *function;
 	const char *module;
 	uint64_t calls;
+	bool is_resolver; /* of an IFUNC: it is called once, to choose */
 };
 struct rows { /* as VEC() has it */
 	struct row *v;
@@ -94,6 +96,7 @@ static void add_rows(struct rows *rows, const struct module *m, const uint64_t *
 						      f->vaddr),
 			.module = m->path,
 			.calls = calls,
+			.is_resolver = module_is_resolver(m, i),
 		};
 	}
 }
@@ -122,6 +125,40 @@ static void take_rows(struct rows *rows, struct collector *c)
 		qsort(rows->v, rows->n, sizeof(*rows->v), compare);
 }
 
+/* ---- who names an IFUNC means what it chooses ---- */
+
+static bool has_variant(const struct rows *rows, const char *name)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (!rows->v[i].is_resolver && strstr(rows->v[i].function, name))
+			return true;
+	return false;
+}
+
+static void say_resolvers_of(const struct selection *s, const struct module *m,
+			     const struct rows *rows)
+{
+	const char *strings = m->full->strings;
+
+	for (uint32_t i = 0; i < m->full->nfunctions; i++) {
+		const struct plan_function *f = &m->full->functions[i];
+		const char *name = strings + f->name;
+
+		if (m->selected[i] && module_is_resolver(m, i) &&
+		    selection_names(s, name, strings + f->aliases) && !has_variant(rows, name))
+			say("kron: %s is chosen among several when the program starts (IFUNC), and counted "
+			    "is who chooses; the function that was chosen has a name of its own: -F '*%s*'",
+			    name, name);
+	}
+}
+
+static void say_resolvers(struct collector *c, const struct rows *rows)
+{
+	vec_for(&c->modules.all, m)
+		if ((*m)->recorded && (*m)->full)
+			say_resolvers_of(c->modules.selection, *m, rows);
+}
+
 /* ---- how it is shown ---- */
 
 static void print_json(FILE *f, struct rows *rows)
@@ -134,6 +171,10 @@ static void print_json(FILE *f, struct rows *rows)
 		json_kstr(&j, "function", r->function);
 		json_kstr(&j, "module", r->module);
 		json_ku64(&j, "calls", r->calls);
+		if (r->is_resolver) {
+			json_key(&j, "resolver");
+			json_bool(&j, true);
+		}
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
@@ -148,8 +189,8 @@ static void print_table(FILE *f, struct rows *rows)
 	fprintf(f, "%18s  %-40s %s\n", "calls", "function", "module");
 	vec_for(rows, r) {
 		total += r->calls;
-		fprintf(f, "%18s  %-40s %s\n", str_thousands(number, sizeof(number), r->calls),
-			r->function, str_base_name(r->module));
+		fprintf(f, "%18s  %-40s %s%s\n", str_thousands(number, sizeof(number), r->calls),
+			r->function, str_base_name(r->module), r->is_resolver ? " (resolver)" : "");
 	}
 	fprintf(f, "%18s  in %zu functions\n", str_thousands(number, sizeof(number), total),
 		rows->n);
@@ -184,6 +225,7 @@ static int show(struct collector *c, const struct collector_summary *s)
 
 	(void)s;
 	take_rows(&rows, c);
+	say_resolvers(c, &rows);
 	code = write_rows(&rows);
 	vec_for(&rows, r)
 		xfree(r->function);

@@ -308,6 +308,20 @@ static void say_locks(void)
 	}
 }
 
+static void say_calls(void)
+{
+	for (size_t g = 0; g < monitor.calls.nglobs; g++) {
+		const char *glob = monitor.calls.globs[g];
+
+		if (calls_are_choices(&monitor.calls, g))
+			fprintf(stderr,
+				"kron: -e calls:%s: it is chosen among several when the program starts (IFUNC), and "
+				"counted is who chooses; the function that was chosen has a name of its own: -e "
+				"'calls:*%s*'\n",
+				glob, glob);
+	}
+}
+
 static void say_ranges(void)
 {
 	vec_for(&monitor.ranges.v, r) {
@@ -351,6 +365,7 @@ static void say_notes(const struct monitor_summary *s)
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
 	say_variables("");
 	say_locks();
+	say_calls();
 	say_ranges();
 	propose(s);
 }

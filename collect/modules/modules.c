@@ -377,6 +377,11 @@ static int make_full(struct modules *ms, struct module *m)
 	return plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
 }
 
+bool module_is_resolver(const struct module *m, uint32_t function)
+{
+	return m->full->functions[function].sources & FUNCTION_IFUNC;
+}
+
 /*
  * At an IFUNC's address is the resolver, which chooses the function.  A user who names it means the
  * function that is called in the end, which is probed at its callers.
@@ -385,10 +390,10 @@ static void select_callsites(const struct modules *ms, struct module *m)
 {
 	if (!selection_has_callsites(ms->selection) || m->patched)
 		return;
-	for (size_t i = 0; i < m->full->nfunctions; i++) {
+	for (uint32_t i = 0; i < m->full->nfunctions; i++) {
 		const struct plan_function *f = &m->full->functions[i];
 
-		if (m->selected[i] && f->sources & FUNCTION_IFUNC &&
+		if (m->selected[i] && module_is_resolver(m, i) &&
 		    selection_names(ms->selection, m->full->strings + f->name,
 				    m->full->strings + f->aliases))
 			m->selected[i] = SELECTED_CALLSITES;

@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -354,6 +355,29 @@ def json_alone():
     tap.need("nosuch*" in r.stderr and "kron patch" in r.stderr, r.stderr)
 
 
+def chosen():
+    """A function that is chosen among several (IFUNC) is called once under the name that all have, to choose."""
+    tap.compile_text("copies", """
+#include <string.h>
+char a[4096], b[4096];
+int main(int argc, char **argv) { (void)argv; for (int i = 0; i < 37; i++) { memcpy(a, b, (size_t)(argc * 100 + i)); __asm__ volatile("" ::: "memory"); } return 0; }
+""", "-O1", "-fno-builtin")
+    note = "the function that was chosen has a name of its own: "
+    for names, is_said in ((["memcpy"], True), (["*memcpy*"], False), (["memcpy", "*memcpy*"], False), (["memcpy", "main"], True)):
+        how = [word for name in names for word in ("-F", name)]
+        r = run("-L", "libc.so*", *how, "--", "./copies")
+        tap.need((note + "-F '*memcpy*'" in r.stderr) == is_said, f"{names}: {r.stderr}")
+        tap.need(re.search(r"^ +1  memcpy +libc\.so\.6 \(resolver\)$", r.stderr, re.M), f"{names}: {r.stderr}")
+        run("-L", "libc.so*", *how, "--json", "-o", "rows", "--", "./copies")
+        with open("rows", encoding="utf-8") as f:
+            rows = [row for row in json.load(f) if row["function"] != "main"]
+        tap.need(all(("resolver" in row) == (row["function"] == "memcpy") for row in rows), rows)
+        tap.need("*memcpy*" not in names or 37 in [row["calls"] for row in rows], rows)
+    for glob, is_said in (("memcpy", True), ("*memcpy*", False), ("main", False)):
+        r = subprocess.run([tap.KRON, "monitor", "-L", "libc.so*", "-e", f"calls:{glob}", "--", "./copies"], capture_output=True, text=True, timeout=300)
+        tap.need((note + "-e 'calls:*memcpy*'" in r.stderr) == is_said, f"{glob}: {r.stderr}")
+
+
 def patched():
     """a file from kron patch has probes of its own"""
     tap.compile_c("counted", "bins/counted.c")
@@ -412,5 +436,6 @@ with tap.Suite("stat") as s:
     s.case("a full folder", full_folder)
     s.case("no folder", no_folder)
     s.case("JSON alone", json_alone)
+    s.case("functions that are chosen when the program starts", chosen)
     s.case("a patched file", patched)
     s.case("a process that runs", attached)
