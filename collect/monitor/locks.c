@@ -315,6 +315,7 @@ void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 	monitor_variables_find(&l->symbols, pid);
 	look_for_library(l, pid);
 	look_for_waiters(&w, pid);
+	l->has_seen_threads |= w.is_known;
 	thread = process_memory_thread(pid);
 	for (size_t i = 0; i < l->v.n; i++) {
 		read_one(l, &l->v.v[i], thread, &w, out);

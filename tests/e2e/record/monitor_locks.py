@@ -73,6 +73,14 @@ def troubles():
     need(r.returncode == 125 and "there already" in r.stderr and not os.path.exists("started"), r)
 
 
+def nothing_amiss():
+    """What is known is not said to be unknown."""
+    tap.compile_c("p", "bins/monitor/locked.c")
+    how = [word for lock in LOCKS for word in ("--lock", lock)]
+    r = subprocess.run([KRON, "monitor", "--json", "--every", "5ms", *how, "--", "./p"], input="xxxxxx", capture_output=True, text=True, timeout=LIMIT)
+    need(r.returncode == 5 and not r.stderr, r.stderr)
+
+
 def other_library():
     """One whose locks nobody knows: nothing is said of them, and why."""
     tap.compile_c("p", "bins/monitor/locked.c", "-static")
@@ -86,4 +94,5 @@ with tap.Suite("monitor_locks") as s:
     s.case("locks of a program that stands", locks, "--freeze")
     s.case("locks of a program that runs", locks)
     s.case("what is no lock", troubles)
+    s.case("nothing amiss", nothing_amiss)
     s.case("another C library", other_library)
