@@ -10,8 +10,8 @@ static bool no_pager;
 
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &diff.json, NULL,
-	 "Print a JSON array of objects with function, module, before, after, t, df, p and "
-	 "significant.",
+	 "Print a JSON array of objects with function, module, before, after, t, df, p, "
+	 "significant and untested.",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &diff.sort, DIFF_KEYS,
 	 "Show this, and sort by how much it differs. Default self.", 0, 0},

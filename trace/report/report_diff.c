@@ -50,7 +50,7 @@ struct entry {
 	char *name;
 	const char *module; /* its name, in the trace after if it is there */
 	struct side side[2];
-	bool tested;
+	const char *untested; /* why; NULL: it is tested */
 	double t, df, p;
 };
 
@@ -295,14 +295,26 @@ static bool is_sparse(const struct diff *d)
 	return trace_clock_every(d->trace[0]) > 1 || trace_clock_every(d->trace[1]) > 1;
 }
 
+/* Why there is no test of it, in a word; NULL: there is one. */
+static const char *untested(const struct diff *d, const struct entry *e)
+{
+	const struct side *a = &e->side[0], *b = &e->side[1];
+
+	if (!a->calls || !b->calls)
+		return a->calls ? "gone" : "new";
+	if (a->n < FEWEST || b->n < FEWEST)
+		return "few";
+	return a->rough || b->rough || is_sparse(d) ? "rough" : NULL;
+}
+
 static void test(struct diff *d, struct entry *e)
 {
 	const struct side *a = &e->side[0], *b = &e->side[1];
 	double sa, sb, difference;
 
-	if (a->n < FEWEST || b->n < FEWEST || a->rough || b->rough || is_sparse(d))
+	e->untested = untested(d, e);
+	if (e->untested)
 		return;
-	e->tested = true;
 	d->tested++;
 	sa = variance(a) / (double)a->n;
 	sb = variance(b) / (double)b->n;
@@ -320,7 +332,7 @@ static void test(struct diff *d, struct entry *e)
 
 static bool is_significant(const struct diff *d, const struct entry *e)
 {
-	return e->tested && e->p * (double)d->tested < SIGNIFICANT;
+	return !e->untested && e->p * (double)d->tested < SIGNIFICANT;
 }
 
 /* ---- sorting ---- */
@@ -407,10 +419,8 @@ static void put_p(const struct diff *d, const struct entry *e, FILE *out)
 {
 	const char *mark = is_significant(d, e) ? "*" : " ";
 
-	if (!e->side[0].calls || !e->side[1].calls)
-		fprintf(out, "%6s   ", e->side[0].calls ? "gone" : "new");
-	else if (!e->tested)
-		fprintf(out, "%6s   ", "few");
+	if (e->untested)
+		fprintf(out, "%6s   ", e->untested);
 	else if (e->p < 0.001)
 		fprintf(out, "%6s%s  ", "<0.001", mark);
 	else
@@ -486,20 +496,24 @@ static void put_total(struct diff *d, FILE *out)
 
 static void put_foot(struct diff *d, FILE *out)
 {
-	uint64_t gone = 0, new = 0, significant = 0;
+	uint64_t gone = 0, new = 0, significant = 0, rough = 0;
 	char a[STR_NUMBER], b[STR_NUMBER];
 
 	vec_for(&d->v, e) {
 		gone += !e->side[1].calls;
 		new += !e->side[0].calls;
 		significant += is_significant(d, e);
+		rough += e->untested && !strcmp(e->untested, "rough");
 	}
 	fprintf(out,
 		"\n%zu functions, %" PRIu64 " of them gone and %" PRIu64
 		" new; %zu with %d calls or more on both sides%s, %" PRIu64
 		" of them significantly different (*) in time per call\n",
 		d->v.n, gone, new, d->tested, FEWEST,
-		is_sparse(d) ? " and a reading of the clock for each sample" : "", significant);
+		is_sparse(d) ? " and a reading of the clock for each sample"
+		: rough      ? " and no estimates"
+			     : "",
+		significant);
 	if (d->lost[0] || d->lost[1])
 		fprintf(out, "samples lost: %s before, %s after: calls and times are too low\n",
 			str_thousands(a, sizeof(a), d->lost[0]),
@@ -575,14 +589,15 @@ static void json_entry(struct json *j, const struct diff *d, const struct entry 
 	json_kstr(j, "module", e->module);
 	json_side(j, "before", &e->side[0]);
 	json_side(j, "after", &e->side[1]);
-	json_real(j, "t", e->tested ? e->t : NAN);
-	json_real(j, "df", e->tested && e->df > 0 ? e->df : NAN);
-	json_real(j, "p", e->tested ? e->p : NAN);
+	json_real(j, "t", e->untested ? NAN : e->t);
+	json_real(j, "df", !e->untested && e->df > 0 ? e->df : NAN);
+	json_real(j, "p", e->untested ? NAN : e->p);
 	json_key(j, "significant");
-	if (e->tested)
-		json_bool(j, is_significant(d, e));
-	else
+	if (e->untested)
 		json_str(j, NULL);
+	else
+		json_bool(j, is_significant(d, e));
+	json_kstr(j, "untested", e->untested);
 	json_close(j, '}');
 }
 

@@ -5,6 +5,7 @@
 Truth: the calls as the SQLite export has them, one by one; and what the program has stored."""
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -83,6 +84,12 @@ def estimates():
     r = kron("diff", "--json", "full", "sparse")
     need(not r.stderr, r.stderr)
     need(all(f["p"] is None and not f["significant"] for f in json.loads(r.stdout)), r.stdout)
+    many = [f for f in json.loads(r.stdout) if f["before"]["calls"] >= 5]
+    need(many and all(f["untested"] == "rough" for f in many), r.stdout)
+    need(all(f["untested"] == "few" for f in json.loads(r.stdout) if f not in many), r.stdout)
+    text = kron("diff", "full", "sparse").stdout
+    need(re.search(r" rough +leaf \[busy\]", text) and re.search(r" few +main \[busy\]", text), text)
+    need(all(f["untested"] is None for f in json.loads(kron("diff", "--json", "full", "full").stdout) if f["p"] is not None), "tested")
     need(any(f["p"] is not None for f in json.loads(kron("diff", "--json", "full", "full").stdout)), "nothing is tested")
 
 
