@@ -336,6 +336,8 @@ static void say_ranges(void)
 static void on_row(void *ctx, const struct monitor_row *row)
 {
 	(void)ctx;
+	if (record_ended_early())
+		return;
 	if (!quiet && !row->from_ns && !show.is_live)
 		say_variables(", so far");
 	save_row(&save, row);

@@ -323,7 +323,7 @@ static void explain_exec_failure(const struct program *p, int code)
 
 /* ---- what matches nothing, before the program has run ---- */
 
-/* Set by the thread that answers the program, read when the program has ended. */
+/* Set by the thread that answers the program. */
 static bool ended_early;
 
 /* The program waits for its plan, and the kernel ends it before it gets any further. */
@@ -332,6 +332,11 @@ static void end_early(const struct peer *p, const char *why)
 	__atomic_store_n(&ended_early, true, __ATOMIC_RELAXED);
 	cmd_fail(who, 0, "%s: the program was not run", why);
 	syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+}
+
+bool record_ended_early(void)
+{
+	return __atomic_load_n(&ended_early, __ATOMIC_RELAXED);
 }
 
 static void look_at_trigger(const struct watch *w)
@@ -397,7 +402,7 @@ static int finish(const struct collector_end *end, const struct program *p,
 
 	starter_stop(&starter);
 	cabled_hurry();
-	known.undo = __atomic_load_n(&ended_early, __ATOMIC_RELAXED);
+	known.undo = record_ended_early();
 	collector_finish(&collector, &known, &summary);
 	unsent = cabled_finish(&err);
 	control_record_end(&collector);

@@ -33,5 +33,7 @@ struct record_counting {
 };
 /* Does not return where a signal has ended the program. */
 int record_count(const struct record_counting *c, char **argv);
+/* Nothing that was asked for is there, so the program is ended before any of its code ran.  From any thread. */
+bool record_ended_early(void);
 
 #endif

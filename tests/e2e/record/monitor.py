@@ -314,8 +314,9 @@ def statuses():
     for bad in (["-e", "nonsense"], ["--every", "0"], ["--every", "soon"], ["--var", "x:u7"], ["-e", "calls:"], ["-L", "x"], ["--var", "a", "--var", "a:x8"], []):
         r = monitor(*bad, *(["--", "true"] if bad else []), status=125)
         need(r.stderr.count("\n") == 1 and not r.stdout, r.stderr)
-    r = monitor("-e", "calls:no_such_function_here", "--", "true", status=125)
-    need("not run" in r.stderr, r.stderr)
+    for how in [], ["--json"], ["--draw"], ["--save", "s"]:
+        r = monitor("-e", "calls:no_such_function_here", *how, "--", "true", status=125)
+        need("not run" in r.stderr and not r.stdout and not os.path.exists("s"), f"{how}: {r}")
 
 
 def no_unit():
