@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@
 #include "cmd/monitor/save.h"
 #include "cmd/monitor/show.h"
 #include "cmd/record/child.h"
+#include "cmd/record/pids.h"
 #include "cmd/record/record.h"
 #include "collect/attach/program.h"
 #include "collect/monitor/monitor.h"
@@ -238,34 +238,25 @@ static int take_options(struct err *err)
 	return monitor_check(&monitor, err);
 }
 
-static int take_pids(pid_t *pids, size_t *n, struct err *err)
+static int check_pid(pid_t pid, struct err *err)
 {
-	*n = 0;
-	for (size_t i = 0; i < pid_lists.n; i++) {
-		const char *s = pid_lists.v[i];
-		char *end;
-
-		do {
-			const long pid = strtol(s, &end, 10);
-
-			if (end == s || (*end && *end != ',') || pid <= 0 || pid > INT_MAX ||
-			    *n == PIDS_MAX)
-				return err_set(
-					err, EINVAL,
-					"--pid: '%s' is not a list of process numbers, like 12 or 12,34",
-					pid_lists.v[i]);
-			if (kill((pid_t)pid, 0) && errno == ESRCH)
-				return err_set(err, ESRCH, "--pid: there is no process %ld", pid);
-			if (process_status_number((pid_t)pid, 0, "Tgid", 10) != (uint64_t)pid)
-				return err_set(
-					err, ESRCH,
-					"--pid: %ld is the number of a thread, not of a process",
-					pid);
-			pids[(*n)++] = (pid_t)pid;
-			s = end + 1;
-		} while (*end);
-	}
+	if (kill(pid, 0) && errno == ESRCH)
+		return err_set(err, ESRCH, "--pid: there is no process %d", pid);
+	if (process_status_number(pid, 0, "Tgid", 10) != (uint64_t)pid)
+		return err_set(err, ESRCH, "--pid: %d is the number of a thread, not of a process",
+			       pid);
 	return 0;
+}
+
+static int take_pids(struct pids *p, struct err *err)
+{
+	int code = pids_take(p, &pid_lists, err);
+
+	if (!code && p->v.n > PIDS_MAX)
+		code = err_set(err, EINVAL, "--pid: %d processes at most", PIDS_MAX);
+	for (size_t i = 0; i < p->v.n && !code; i++)
+		code = check_pid(p->v.v[i], err);
+	return code;
 }
 
 /* ---- what is said ---- */
@@ -626,19 +617,19 @@ static int open_processes(const pid_t *pids, size_t n, struct err *err)
 
 static int run_pids(void)
 {
-	pid_t pids[PIDS_MAX];
 	struct child unused;
+	struct pids p;
 	struct err err;
-	size_t n;
 
-	if (take_pids(pids, &n, &err))
+	if (take_pids(&p, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	child_prepare(&unused); /* signals, and as many descriptors as there may be */
-	if (open_processes(pids, n, &err) || begin_rows(pids[0], &err)) {
+	if (open_processes(p.v.v, p.v.n, &err) || begin_rows(p.v.v[0], &err)) {
 		freezer_end(&freezer);
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	}
-	wait_for(pids, n);
+	wait_for(p.v.v, p.v.n);
+	vec_free(&p.v);
 	return finish();
 }
 

@@ -16,54 +16,25 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/str.h"
+#include "cmd/record/pids.h"
 #include "collect/kernel/process_maps.h"
 
 /* ---- the command line ---- */
 
-static bool has_pid(const struct attached *a, pid_t pid)
-{
-	for (size_t i = 0; i < a->v.n; i++)
-		if (a->v.v[i].pid == pid)
-			return true;
-	return false;
-}
-
-static int take_list(struct attached *a, const char *list, struct err *err)
-{
-	const char *s = list;
-
-	for (;;) {
-		char *end;
-		long pid = strtol(s, &end, 10);
-		int code;
-
-		if (end == s || (*end && *end != ',') || pid <= 0 || pid > INT_MAX)
-			return err_set(
-				err, EINVAL,
-				"--pid: '%s' is not a list of process numbers, like 12 or 12,34",
-				list);
-		code = has_pid(a, (pid_t)pid) ? 0 : live_process_check((pid_t)pid, err);
-		if (code == -EUCLEAN) /* the surgeon takes out what is there */
-			code = 0;
-		if (code)
-			return code;
-		if (!has_pid(a, (pid_t)pid))
-			*vec_push(&a->v) = (struct live_process){.pid = (pid_t)pid, .pidfd = -1};
-		if (!*end)
-			return 0;
-		s = end + 1;
-	}
-}
-
 int attached_take(struct attached *a, const struct opt_list *pids, struct err *err)
 {
-	for (size_t i = 0; i < pids->n; i++) {
-		int code = take_list(a, pids->v[i], err);
+	struct pids p;
+	int code = pids_take(&p, pids, err);
 
-		if (code)
-			return code;
+	for (size_t i = 0; i < p.v.n && !code; i++) {
+		code = live_process_check(p.v.v[i], err);
+		if (code == -EUCLEAN) /* the surgeon takes out what is there */
+			code = 0;
+		if (!code)
+			*vec_push(&a->v) = (struct live_process){.pid = p.v.v[i], .pidfd = -1};
 	}
-	return 0;
+	vec_free(&p.v);
+	return code;
 }
 
 int attached_take_time(struct attached *a, const char *text, struct err *err)

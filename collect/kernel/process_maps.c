@@ -322,6 +322,13 @@ pid_t process_tracer(pid_t pid)
 	return (pid_t)process_status_number(pid, 0, "TracerPid", 10);
 }
 
+#define CAP_SYS_PTRACE_BIT (1ull << 19)
+
+bool process_may_trace_others(void)
+{
+	return process_status_number(getpid(), 0, "CapEff", 16) & CAP_SYS_PTRACE_BIT;
+}
+
 int process_yama_scope(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");

@@ -73,6 +73,8 @@ struct process_stat {
 	uint64_t starttime;
 };
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
+/* Do we have CAP_SYS_PTRACE?  Root in a container may not. */
+bool process_may_trace_others(void);
 /* kernel.yama.ptrace_scope; 0 where there is no Yama. */
 int process_yama_scope(void);
 /* How long a thread has been on a processor, in nanoseconds, as of some milliseconds ago. */

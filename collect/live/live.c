@@ -74,7 +74,7 @@ static int check_seccomp(pid_t pid, struct err *err)
 	return 0;
 }
 
-int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err)
+int live_explain_denied(pid_t pid, bool is_others, enum live_who who, int scope, struct err *err)
 {
 	if (is_others)
 		return err_set(err, EPERM, "process %d belongs to another user: run kron as root",
@@ -83,6 +83,17 @@ int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err)
 		return err_set(err, EPERM,
 			       "this system allows nobody to trace a running process "
 			       "(kernel.yama.ptrace_scope is 3, until it is started anew)");
+	if (who == LIVE_BARE_ROOT)
+		return err_set(err, EPERM,
+			       "process %d may not be traced: kron runs as root, but without "
+			       "CAP_SYS_PTRACE, as in many containers",
+			       pid);
+	if (who == LIVE_ROOT)
+		return err_set(err, EPERM,
+			       "process %d may not be traced, not by root either: it is the init "
+			       "of a container, or in one that this root is not of, or a security "
+			       "module forbids it",
+			       pid);
 	if (scope)
 		return err_set(
 			err, EPERM,
@@ -97,6 +108,9 @@ static int explain_denied(pid_t pid, struct err *err)
 	uid_t uid = 0;
 
 	return live_explain_denied(pid, process_uid(pid, &uid) && uid != geteuid() && geteuid(),
+				   geteuid()                    ? LIVE_USER
+				   : process_may_trace_others() ? LIVE_ROOT
+								: LIVE_BARE_ROOT,
 				   process_yama_scope(), err);
 }
 

@@ -27,8 +27,14 @@ struct live_process {
 
 /* 0, or why the process cannot be attached to, and what to do about that.  Changes nothing. */
 int live_process_check(pid_t pid, struct err *err);
+/* Who is refused. */
+enum live_who {
+	LIVE_USER,
+	LIVE_ROOT,
+	LIVE_BARE_ROOT /* without CAP_SYS_PTRACE */
+};
 /* -EPERM: why the kernel says no, and what to do.  scope: kernel.yama.ptrace_scope, 0 without Yama. */
-int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err);
+int live_explain_denied(pid_t pid, bool is_others, enum live_who who, int scope, struct err *err);
 /* 0, or why a recorded process cannot be stopped; -EAGAIN: one of our own surgeons traces it just now. */
 int live_process_check_stop(pid_t pid, struct err *err);
 /* entry: "KRON_RT=..." of kron/wire.h. */

@@ -27,7 +27,6 @@
 #define LET_GO_S 5
 #define SURGEON_MS 1000u
 #define SEIZE_TRIES 4u
-#define CAP_SYS_PTRACE_BIT (1ull << 19)
 
 struct start {
 	TAILQ_ENTRY(start) link;
@@ -43,8 +42,7 @@ struct start {
 /* Root gets its capabilities back by execve(2), but not under a tracer that may not give them. */
 static bool would_lose_rights(pid_t pid)
 {
-	return !(process_status_number(getpid(), 0, "CapEff", 16) & CAP_SYS_PTRACE_BIT) &&
-	       !process_status_number(pid, 0, "Uid", 10) &&
+	return !process_may_trace_others() && !process_status_number(pid, 0, "Uid", 10) &&
 	       process_status_number(pid, 0, "CapPrm", 16) !=
 		       process_status_number(pid, 0, "CapBnd", 16);
 }

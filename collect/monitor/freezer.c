@@ -42,7 +42,6 @@
 #define PATIENCE_S 10 /* of those that stand, with a kron that says nothing */
 #define LATE_NS 200000
 #define ENDED_NS 2000000
-#define CAP_SYS_PTRACE_BIT 19
 
 enum what { ADD, STOP, GO };
 struct request {
@@ -571,9 +570,7 @@ int freezer_start(struct freezer *f, struct err *err)
 
 const char *freezer_refusal(void)
 {
-	const uint64_t caps = process_status_number(getpid(), 0, "CapEff", 16);
-
-	if (process_yama_scope() > 0 && !(caps >> CAP_SYS_PTRACE_BIT & 1))
+	if (process_yama_scope() > 0 && !process_may_trace_others())
 		return "kernel.yama.ptrace_scope is not 0: only root (CAP_SYS_PTRACE) may stop the "
 		       "threads of other processes";
 	return NULL;

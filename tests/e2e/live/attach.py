@@ -595,6 +595,8 @@ def refused(program):
             need(r.returncode == 125 and "belongs to another user" in r.stderr, r.stderr)
     for args, what in (
         (("--pid", "x"), "not a list of process numbers"),
+        (("--pid", "1,,2"), "not a list of process numbers"),
+        (("--pid", "1,"), "not a list of process numbers"),
         (("--pid", "1", "--", "true"), "takes no command"),
         (("--for", "1s", "--", "true"), "--for belongs to --pid"),
         ((), "no command given"),
