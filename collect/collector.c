@@ -420,6 +420,7 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->samples = c->drain.totals.samples;
 	out->cut_off = c->drain.totals.cut_off;
 	out->stranded = c->drain.totals.stranded;
+	out->ring_samples = c->flight ? flight_passed(c->flight) : 0;
 	out->overruns = c->fetch.overruns;
 	out->overwritten = c->opt.bus == KRON_BUS_LANE && c->opt.when_full == KRON_WHEN_FULL_WRAP
 				   ? tasks.lost
@@ -474,11 +475,13 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 static void sum_up_cost(const struct collector *c, uint64_t cpu_ns, struct collector_summary *out)
 {
 	uint64_t waits = c->opt.bus == KRON_BUS_LANE ? 0 : out->waited;
+	uint64_t probes = out->samples + out->lost + out->stranded;
 
+	/* what goes outside has passed the flight recorder's ring before */
+	probes += c->flight ? out->ring_samples : out->outside;
 	/* to the digits that the session has, so that readers come to the same figures */
 	out->cost.on = (double)(uint64_t)(out->cost.on * 100 + 0.5) / 100;
-	cost_take(&out->probes_cost, out->samples + out->lost + out->outside + out->stranded,
-		  out->cost.on, waits, cpu_ns);
+	cost_take(&out->probes_cost, probes, out->cost.on, waits, cpu_ns);
 }
 
 static void write_end(struct collector *c, const struct collector_end *e,

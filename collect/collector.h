@@ -79,7 +79,8 @@ struct collector_summary {
 	char fired_by[64];      /* --trigger-group: whose it was; empty: our own */
 	uint64_t outside;       /* samples that were discarded, not near it */
 	uint64_t unsure;        /* what it waited for in vain, because samples were lost */
-	uint32_t snapshots;     /* --flight: how many there are */
+	uint64_t ring_samples;  /* --flight: in the ring at the end, or let go once looked at */
+	uint32_t snapshots;     /* likewise: how many there are */
 	uint32_t last_snapshot; /* and the number of the last one */
 	struct err unkept;      /* likewise: why the last one that failed did; empty: none has */
 	char unknown[128];      /* a name in the trigger that nothing with a probe has */

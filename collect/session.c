@@ -161,6 +161,8 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 		journal_session(j, "outside", "%" PRIu64, s->outside);
 		journal_session(j, "unsure", "%" PRIu64, s->unsure);
 	}
+	if (opt->flight.text)
+		journal_session(j, "ring_samples", "%" PRIu64, s->ring_samples);
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
 	if (s->unnoted_maps)

@@ -150,6 +150,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   exit           "exited N" | "signal N" | "running" (detached)
  *   samples, lost, cut_off, overwritten, probes, refused, processes, threads
  *                  totals at the end; a reader counts itself when they are absent
+ *   ring_samples   of a flight recorder, whose samples are in its snapshots: those that are not among the
+ *                  lost ones, each once
  *   left_out       lines that tasks does not have: of processes that asked, or executed programs that
  *                  have no samples, again and again (a thousand times, and more than once a second)
  *   board_overruns, board_waits, board_samples

@@ -15,7 +15,8 @@
 
 static const char *const added[] = {"overwritten",   "left_out",       "outside",
 				    "unsure",        "board_overruns", "board_waits",
-				    "board_samples", "switches_lost",  "buffer"};
+				    "board_samples", "switches_lost",  "buffer",
+				    "ring_samples"};
 static const char *const listed[] = {"command", "hostname", "kernel",    "cpu",         "kron",
 				     "node",    "boot_id",  "exit",      "clocksource", "device",
 				     "error",   "trigger",  "when_full", "bus",         "timed",

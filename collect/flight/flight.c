@@ -56,6 +56,7 @@ struct flight {
 	const char *on;
 	struct worst worst;
 	uint32_t dropped;      /* atomic: of those taken */
+	uint64_t passed;       /* samples, not lost: each once, whatever snapshots have it */
 	probe_cost_fn measure; /* NULL: it has been */
 	unsigned clock_every;
 	struct probe_cost cost;
@@ -245,9 +246,10 @@ static struct flight *flight_of(const struct sink *s)
 	return (struct flight *)((uintptr_t)s - offsetof(struct flight, sink));
 }
 
-/* At the end, when the last snapshot is there: nobody wants it any more. */
+/* Of a ring that nobody looks at, at the end, when the last snapshot is there: nobody wants it any more. */
 static uint32_t drop(struct sink *s, const struct sink_chunk *c)
 {
+	flight_of(s)->passed += c->samples;
 	if (flight_of(s)->looks.sink)
 		return sink_take(flight_of(s)->looks.sink, c);
 	return drain_free(flight_of(s)->drain, c->chunk, c->head.nbytes);
@@ -540,6 +542,11 @@ uint32_t flight_count(const struct flight *f)
 uint32_t flight_last(const struct flight *f)
 {
 	return __atomic_load_n(&f->taken, __ATOMIC_ACQUIRE);
+}
+
+uint64_t flight_passed(const struct flight *f)
+{
+	return f->passed;
 }
 
 const struct err *flight_error(const struct flight *f)

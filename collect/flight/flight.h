@@ -88,6 +88,9 @@ void flight_end(struct flight *f, const char *why);
 /* How many there are, and the number of the last one: those that --worst has dropped had numbers, too. */
 uint32_t flight_count(const struct flight *f);
 uint32_t flight_last(const struct flight *f);
+/* Samples that were in the ring at the end, or were looked at: those of all snapshots are among these and
+ * the lost ones.  After drain_all(). */
+uint64_t flight_passed(const struct flight *f);
 /* Of the last one that failed; empty message: none did. */
 const struct err *flight_error(const struct flight *f);
 

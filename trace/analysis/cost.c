@@ -40,9 +40,11 @@ void cost_of_trace(struct cost *c, const struct trace *t, uint64_t counted)
 	double probe_ns = s ? strtod(s, NULL) : 0;
 	uint64_t probes = trace_session_number(t, "samples", counted) +
 			  trace_session_number(t, "lost", t->lost) +
-			  trace_session_number(t, "outside", 0);
+			  trace_session_number(t, "outside", 0) +
+			  trace_session_number(t, "ring_samples", 0);
 
-	if (trace_session(t, "flight") && !trace_session(t, "snapshot")) {
+	if (trace_session(t, "flight") && !trace_session(t, "snapshot") &&
+	    !trace_session(t, "ring_samples")) {
 		cost_take(c, 0, 0, 0, 0);
 		c->uncounted = true;
 		return;
@@ -72,7 +74,7 @@ void cost_print(FILE *out, const struct cost *c)
 	char cost[STR_NUMBER], cpu[STR_NUMBER], percent[16];
 
 	if (c->uncounted) {
-		fputs("unknown: what was overwritten is not counted (snapshots know theirs)", out);
+		fputs("unknown: its end is not known (snapshots know theirs)", out);
 		return;
 	}
 	if (c->probe_ns <= 0) {

@@ -2,8 +2,9 @@
 /*
  * cost.h - what the probes of a recording have cost.  Whoever says it takes it from here:
  *
- *   probes     all that took a sample, whatever became of it: in the trace, lost, or let go by a
- *              trigger.  A probe that is switched off, or only counts, is not among them
+ *   probes     all that took a sample, whatever became of it: in the trace, lost, let go by a
+ *              trigger, or in a flight recorder's ring.  A probe that is switched off, or only
+ *              counts, is not among them
  *   probes_ns  their number times the cost of one, and what a board made its users wait
  *   cpu_ns     processor time, user and system, of all threads of the program and of the processes
  *              that it waited for, traced or not, with the probes
@@ -22,7 +23,7 @@
 struct cost {
 	uint64_t probes;
 	double probe_ns; /* one of them; 0: not measured */
-	bool uncounted;  /* of a flight recorder: nobody knows how many probes ran */
+	bool uncounted; /* of a flight recorder that was killed: nobody knows how many probes ran */
 	double probes_ns;
 	uint64_t cpu_ns; /* 0: not known */
 	double percent;  /* below 0: it cannot be told */

@@ -79,6 +79,12 @@ def shown(text, where):
     return m[1]
 
 
+def check_shown(percent, *texts):
+    wanted = f"{percent:.1f}" if percent < 10 else f"{percent:.0f}"
+    for where, text in texts:
+        need(shown(text, where) == wanted, f"{where} shows {shown(text, where)}%, not {wanted}%")
+
+
 def check(err, events, least_cpu):
     info, totals = json.loads(read("info", "--json")), json.loads(read("report", "--totals", "--json"))
     for d in info, totals:
@@ -89,10 +95,7 @@ def check(err, events, least_cpu):
     need(info["cpu_ns"] == totals["cpu_ns"], "two processor times")
     need(info["cpu_ns"] >= least_cpu, f"{info['cpu_ns']} ns of processor time, the program alone says {least_cpu}")
     need(info["cpu_ns"] <= os.cpu_count() * info["duration_ns"], "more processor time than there was")
-    percent = info["probes_percent"]
-    wanted = f"{percent:.1f}" if percent < 10 else f"{percent:.0f}"
-    for where, text in ("record", err), ("info", read("info")), ("report", read("report", "--totals")):
-        need(shown(text, where) == wanted, f"{where} shows {shown(text, where)}%, not {wanted}%")
+    check_shown(info["probes_percent"], ("record", err), ("info", read("info")), ("report", read("report", "--totals")))
 
 
 def one(threads):
@@ -120,6 +123,20 @@ def let_go():
     out, err = record("./p", "1", "300000", options=["--trigger", "cpu=7777"])
     need("never fired" in err, err)
     check(err, 600000, int(out))
+
+
+def flight():
+    """A flight recorder's samples are in its snapshots, if anywhere: once for each probe, although two snapshots have them."""
+    build()
+    often = ["--snapshot-on", "tick>1ns", "--max-snapshots", "3"]
+    for calls, options in (40000, []), (3000000, []), (40000, often), (3000000, often):
+        out, err = record("./p", "1", str(calls), options=["--flight", "4M", *options])
+        if options:
+            need(os.path.exists("t/002"), err)
+        info = json.loads(read("info", "--json"))
+        need(info["probes_run"] == 2 * calls, f"{options}: {info['probes_run']} probes, not {2 * calls}")
+        need(info["cpu_ns"] >= int(out), f"{options}: {info['cpu_ns']} ns of processor time, the program alone says {out}")
+        check_shown(info["probes_percent"], ("record", err), ("info", read("info")))
 
 
 def view():
@@ -150,6 +167,7 @@ with Suite("cost") as s:
     s.case("a shell and its children", children)
     s.case("a buffer that is too small", lost)
     s.case("a trigger that never fires", let_go)
+    s.case("a flight recorder", flight)
     s.case("a part of the samples", view)
     s.case("a trace that does not know the processor time", unknown)
 sys.exit(s.failed > 0)
