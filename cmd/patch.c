@@ -354,6 +354,7 @@ static size_t make_room(const struct plan *p, uint8_t *selected)
 static int select_probes(struct patch_info *out, const struct elf_image *img, struct plan *all,
 			 struct err *err)
 {
+	const struct module_name name = {img->path, elf_image_soname(img)};
 	const struct selection sel = {
 		.only = {only.v, only.n, NULL},
 		.except = {except.v, except.n, NULL},
@@ -369,7 +370,7 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 	if (n > 1)
 		n -= make_room(all, selected);
 	out->levels = xcalloc(all->nfunctions, 1);
-	selection_levels(&sel, all, img->path, out->levels);
+	selection_levels(&sel, all, &name, out->levels);
 	patch_plan_trim(all, selected, out->levels);
 	out->plan = all;
 	out->hook = start_hook_choose(hooks, nhooks, all, NULL);

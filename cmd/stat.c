@@ -35,7 +35,7 @@ static const struct opt options[] = {
 	{'N', "no-function", OPT_LIST, &counting.except, "GLOB",
 	 "Do not count functions whose name matches GLOB. May be repeated.", 0, 0},
 	{'L', "library", OPT_LIST, &counting.libraries, "GLOB",
-	 "Also count in the libraries whose file name or path matches GLOB: 'libz*', or '*' for all. "
+	 "Also count in the libraries whose file name, soname or path matches GLOB: 'libz*', or '*' for all. "
 	 "May be repeated.",
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,

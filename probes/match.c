@@ -71,13 +71,26 @@ static bool is_stem(const struct spec_name *n, const char *base)
 	       (base[len] == '-' && base[len + 1] >= '0' && base[len + 1] <= '9');
 }
 
-bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe)
+bool probe_spec_wants(const struct probe_spec *s, const struct module_name *m, bool is_exe)
 {
+	const char *names[MODULE_NAMES];
+	unsigned n;
+
 	if (!s->object.text) /* a note says itself whose it is */
 		return is_exe || s->place == SPEC_USDT;
-	return spec_name_matches(&s->object, path) ||
-	       spec_name_matches(&s->object, str_base_name(path)) ||
-	       is_stem(&s->object, str_base_name(path)) || is_path_to(&s->object, path);
+	n = module_name_forms(m, names);
+	for (unsigned i = 0; i < n; i++)
+		if (spec_name_matches(&s->object, names[i]) || (i && is_stem(&s->object, names[i])))
+			return true;
+	return is_path_to(&s->object, m->path);
+}
+
+bool probe_set_names_modules(const struct probe_set *set)
+{
+	for (size_t i = 0; set && i < set->specs.n; i++)
+		if (set->specs.v[i].object.text)
+			return true;
+	return false;
 }
 
 bool probe_set_is_alternative(const struct probe_set *set, size_t spec)
@@ -91,10 +104,10 @@ bool probe_set_is_alternative(const struct probe_set *set, size_t spec)
 	return false;
 }
 
-bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe)
+bool probe_set_wants(const struct probe_set *set, const struct module_name *m, bool is_exe)
 {
 	for (size_t i = 0; i < set->specs.n; i++)
-		if (probe_spec_wants(&set->specs.v[i], path, is_exe))
+		if (probe_spec_wants(&set->specs.v[i], m, is_exe))
 			return true;
 	return false;
 }

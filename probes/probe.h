@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/module_name.h"
 #include "base/vec.h"
 
 #define PROBE_LEVELS 16u
@@ -156,15 +157,18 @@ int probe_set_add_file(struct probe_set *set, const char *name, struct err *err)
 
 /* ---- asking ---- */
 
-/* Is this module meant?  A name matches the path, its last part, or that without ".so...". */
-bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe);
+/* Is this module meant?  A name matches the path, its last part, its soname, or one of these two without
+ * ".so...". */
+bool probe_spec_wants(const struct probe_spec *s, const struct module_name *m, bool is_exe);
 /*
  * Probes of one event are alternatives: whichever is there.  Is this one such, and not the first
  * of them?  Then it is no mistake that it finds nothing.
  */
 bool probe_set_is_alternative(const struct probe_set *set, size_t spec);
 /* Has the set a probe for this module? */
-bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe);
+bool probe_set_wants(const struct probe_set *set, const struct module_name *m, bool is_exe);
+/* Does one of its probes name a module, so that it matters what modules are called? */
+bool probe_set_names_modules(const struct probe_set *set);
 /* Does the name match?  (A bad regex never gets this far.) */
 bool spec_name_matches(const struct spec_name *n, const char *name);
 /* Its expression was too costly for a name: from there on it matches none (base/regex.h). */

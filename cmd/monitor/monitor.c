@@ -66,7 +66,7 @@ static const struct opt options[] = {
 	 "interval, read, and let them go on.",
 	 0, 0},
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
-	 "With calls: also count in the libraries whose file name or path matches GLOB. With --range: only the "
+	 "With calls: also count in the libraries whose file name, soname or path matches GLOB. With --range: only the "
 	 "loads and stores of the program and libraries that match. May be repeated.",
 	 0, 0},
 	{0, "pid", OPT_LIST, &pid_lists, "PID[,PID]...",

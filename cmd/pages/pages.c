@@ -40,7 +40,7 @@ static const struct opt options[] = {
 	{'F', "function", OPT_LIST, &functions, "GLOB",
 	 "Count the references of functions whose name matches GLOB only. May be repeated.", 0, 0},
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
-	 "Count those of the program or library whose file name or path matches GLOB only. May be "
+	 "Count those of the program or library whose file name, soname or path matches GLOB only. May be "
 	 "repeated. Default: the program and all of its libraries.",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE|DIR",

@@ -86,7 +86,7 @@ static const struct opt options[] = {
 	{'N', "no-function", OPT_LIST, &except, "GLOB",
 	 "Do not record functions whose name matches GLOB. May be repeated.", 0, 0},
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
-	 "Also record the libraries whose file name or path matches GLOB: 'libz*', or '*' for "
+	 "Also record the libraries whose file name, soname or path matches GLOB: 'libz*', or '*' for "
 	 "all. May be repeated.",
 	 0, 0},
 	{'p', "probe", OPT_LIST, &specs, "SPEC",

@@ -128,17 +128,25 @@ static bool is_static_under_runtime(struct work *w, const struct process_mapping
 	return true;
 }
 
+static struct module_name name_of(struct work *w, const struct process_mapping *m, bool is_exe)
+{
+	if (!selection_names_modules(w->a->selection))
+		return (struct module_name){.path = m->path};
+	return modules_name_mapping(w->a->modules, w->q->pid, m, is_exe);
+}
+
 static void consider_mapping(struct work *w, const struct process_mapping *m)
 {
 	struct loaded l = {.dev = m->dev, .ino = m->ino};
 	bool is_exe = w->exe && !strcmp(m->path, w->exe), probes;
+	const struct module_name name = name_of(w, m, is_exe);
 	struct err err;
 
 	l.full = !w->a->selection->probes_only &&
-		 (is_exe || selection_has_library(w->a->selection, m->path));
+		 (is_exe || selection_has_library(w->a->selection, &name));
 	l.hooks = !w->q->changes &&
 		  (is_hooked_library(m->path) || brings_runtime(w, m) || (w->q->live && is_exe));
-	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
+	probes = module_probes_want(w->a->selection->probes, &name, is_exe, NULL);
 	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
 		return;
 	if (m->perms[3] != 'p') {

@@ -59,6 +59,7 @@ void module_probes_keep_results(struct modules *ms, const struct module *m)
 void module_probes_refuse(struct modules *ms, const struct module *m, const char *why)
 {
 	const struct probe_set *set = ms->selection->probes;
+	const struct module_name name = module_name_of(m);
 	char *text;
 
 	pthread_mutex_lock(&ms->lock);
@@ -66,7 +67,7 @@ void module_probes_refuse(struct modules *ms, const struct module *m, const char
 		const struct probe_spec *s = &set->specs.v[i];
 
 		if ((!s->object.text && s->place == SPEC_USDT) ||
-		    !probe_spec_wants(s, m->path, m->is_exe))
+		    !probe_spec_wants(s, &name, m->is_exe))
 			continue;
 		text = xasprintf("%s: %s %s", s->text, m->path, why);
 		keep_note(&ms->results.v[i], text);
@@ -99,7 +100,7 @@ static bool is_missing(const struct probe_set *set, size_t i, const struct elf_i
 }
 
 /* A USDT probe without OBJ: is meant wherever the note is; the others say which module. */
-bool module_probes_want(const struct probe_set *set, const char *path, bool is_exe,
+bool module_probes_want(const struct probe_set *set, const struct module_name *name, bool is_exe,
 			const struct elf_image *img)
 {
 	if (!set)
@@ -108,7 +109,7 @@ bool module_probes_want(const struct probe_set *set, const char *path, bool is_e
 		const struct probe_spec *s = &set->specs.v[i];
 		bool loose = s->place == SPEC_USDT && !s->object.text;
 
-		if (!loose && probe_spec_wants(s, path, is_exe) && !is_missing(set, i, img))
+		if (!loose && probe_spec_wants(s, name, is_exe) && !is_missing(set, i, img))
 			return true;
 	}
 	if (!has_loose_markers(set))

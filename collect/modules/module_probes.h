@@ -58,7 +58,7 @@ void probe_results_init(struct probe_results *r, const struct probe_set *set);
 void probe_results_free(struct probe_results *r);
 
 /* Has the set a probe for this module?  img: to look for USDT notes, else NULL. */
-bool module_probes_want(const struct probe_set *set, const char *path, bool is_exe,
+bool module_probes_want(const struct probe_set *set, const struct module_name *name, bool is_exe,
 			const struct elf_image *img);
 /* Plans the module with the probes' places, and its functions if they are wanted, too. */
 int module_probes_plan(struct modules *ms, struct module *m, bool functions, struct err *err);

@@ -71,6 +71,7 @@ static void free_module(struct module *m)
 	xfree(m->kept);
 	xfree(m->segments);
 	xfree(m->path);
+	xfree(m->soname);
 	xfree(m);
 }
 
@@ -81,6 +82,9 @@ void modules_free(struct modules *ms)
 	vec_free(&ms->all);
 	vec_free(&ms->events);
 	vec_free(&ms->listed);
+	vec_for(&ms->sonames, s)
+		xfree(s->soname);
+	vec_free(&ms->sonames);
 	probe_results_free(&ms->results);
 	xfree(ms->asleep);
 	function_sleep_free(ms);
@@ -226,6 +230,13 @@ static struct module *find_known(struct modules *ms, const struct process_mappin
 	return found;
 }
 
+static char *soname_of(const struct elf_image *img)
+{
+	const char *soname = elf_image_soname(img);
+
+	return soname ? xstrdup(soname) : NULL;
+}
+
 static struct module *new_module(struct elf_image *img, const struct process_mapping *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
@@ -236,6 +247,7 @@ static struct module *new_module(struct elf_image *img, const struct process_map
 		content_of(&m->content, img->bytes, img->size);
 	m->maps_dev = map->dev;
 	m->path = xstrdup(map->path);
+	m->soname = soname_of(img);
 	m->nsegments = img->nsegments;
 	m->segments = xcalloc(img->nsegments, sizeof(*m->segments));
 	memcpy(m->segments, img->segments, img->nsegments * sizeof(*m->segments));
@@ -331,6 +343,88 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 	return 0;
 }
 
+/* ---- names ---- */
+
+static bool is_same_soname(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Under the lock.  NULL: the file is not known. */
+static struct known_soname *find_soname(struct modules *ms, const struct file_identity *f,
+					const struct process_mapping *map)
+{
+	struct known_soname *found = NULL;
+
+	vec_for(&ms->sonames, s)
+		if (s->is_sure && s->maps_dev == map->dev && !memcmp(&s->file, f, sizeof(*f)))
+			found = s;
+	return found && f->ino == map->ino ? found : NULL;
+}
+
+/* What was given out stays: of a file that was young there may be several. */
+static const char *keep_soname(struct modules *ms, const struct elf_image *img,
+			       const struct process_mapping *map)
+{
+	const char *soname = elf_image_soname(img);
+	struct known_soname *kept = NULL;
+
+	pthread_mutex_lock(&ms->lock);
+	vec_for(&ms->sonames, s)
+		if (s->maps_dev == map->dev && !memcmp(&s->file, &img->file, sizeof(s->file)) &&
+		    is_same_soname(s->soname, soname))
+			kept = s;
+	if (!kept) {
+		kept = vec_push(&ms->sonames);
+		*kept = (struct known_soname){img->file, map->dev, soname_of(img), false};
+	}
+	kept->is_sure |= !is_young(&img->file);
+	soname = kept->soname;
+	pthread_mutex_unlock(&ms->lock);
+	return soname;
+}
+
+static const char *read_soname(struct modules *ms, pid_t pid, const struct process_mapping *map,
+			       bool is_exe)
+{
+	const char *soname = NULL;
+	struct elf_image *img;
+	struct stat st;
+	struct err err;
+	int fd = open_mapped_file(pid, map, is_exe, &st, &err);
+
+	if (fd < 0)
+		return NULL;
+	if (!elf_image_open_fd(&img, fd, map->path, &err)) {
+		soname = keep_soname(ms, img, map);
+		elf_image_close(img);
+	}
+	close(fd);
+	return soname;
+}
+
+/* The usual case needs one stat.  A young file may be another one by now: see find_known(). */
+struct module_name modules_name_mapping(struct modules *ms, pid_t pid,
+					const struct process_mapping *map, bool is_exe)
+{
+	struct module_name name = {.path = map->path};
+	const struct known_soname *known = NULL;
+	struct file_identity f;
+	struct stat st;
+
+	ms = ms->whole;
+	if (!map->deleted && !stat(map->path, &st)) {
+		file_identify(&f, &st);
+		pthread_mutex_lock(&ms->lock);
+		known = find_soname(ms, &f, map);
+		name.soname = known ? known->soname : NULL;
+		pthread_mutex_unlock(&ms->lock);
+	}
+	if (!known)
+		name.soname = read_soname(ms, pid, map, is_exe);
+	return name;
+}
+
 /* ---- plans ---- */
 
 /* The plan of a file from kron patch is in the file. */
@@ -360,17 +454,21 @@ static int take_patched(struct module *m, bool full)
 /* Are its functions wanted, or only the places of the user's probes? */
 static bool wants_functions(const struct modules *ms, const struct module *m)
 {
+	const struct module_name name = module_name_of(m);
+
 	return !ms->selection->probes_only &&
-	       (m->is_exe || selection_has_library(ms->selection, m->path));
+	       (m->is_exe || selection_has_library(ms->selection, &name));
 }
 
 static int make_full(struct modules *ms, struct module *m)
 {
+	const struct module_name name = module_name_of(m);
+
 	if (patch_info_is_there(m->img))
 		return take_patched(m, true);
 	if (ms->selection->calls)
 		return plan_cache_get_counting(&ms->cache, &m->full, m->img, &m->why);
-	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
+	if (module_probes_want(ms->selection->probes, &name, m->is_exe, m->img)) {
 		m->probed = true;
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
 	}
@@ -415,6 +513,7 @@ static uint8_t *mark_globs(const struct module *m, const struct globs *g)
 /* What of the plan is wanted, by which numbers; and the trace's tables. */
 static int settle_full(struct modules *ms, struct module *m)
 {
+	const struct module_name name = module_name_of(m);
 	int code = 0;
 
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
@@ -431,7 +530,7 @@ static int settle_full(struct modules *ms, struct module *m)
 	if (!m->levels || ms->selection->levels.given) {
 		xfree(m->levels);
 		m->levels = xcalloc(m->full->nfunctions, 1);
-		selection_levels(ms->selection, m->full, m->path, m->levels);
+		selection_levels(ms->selection, m->full, &name, m->levels);
 	}
 	m->timed = mark_globs(m, &ms->selection->timed);
 	m->kept = mark_globs(m, &ms->selection->keep);
@@ -482,13 +581,14 @@ static int reopen_image(struct module *m)
 
 bool modules_wants_probes(struct modules *ms, struct module *m)
 {
+	const struct module_name name = module_name_of(m);
 	bool yes;
 
 	if (!ms->selection->probes)
 		return false;
 	pthread_mutex_lock(&m->lock);
 	if (m->img)
-		yes = module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img);
+		yes = module_probes_want(ms->selection->probes, &name, m->is_exe, m->img);
 	else
 		yes = m->probed;
 	pthread_mutex_unlock(&m->lock);

@@ -35,6 +35,7 @@ struct module {
 	bool has_content;       /* it was young once */
 	struct content content;
 	char *path;
+	char *soname; /* NULL: it has none */
 	struct elf_segment *segments;
 	size_t nsegments;
 
@@ -70,6 +71,19 @@ struct module {
 	VEC(struct callsite_plan *) stubs;
 };
 
+static inline struct module_name module_name_of(const struct module *m)
+{
+	return (struct module_name){m->path, m->soname};
+}
+
+/* A file whose soname was asked for, and that need not be a module here. */
+struct known_soname {
+	struct file_identity file;
+	uint64_t maps_dev;
+	char *soname; /* NULL: it has none */
+	bool is_sure; /* it was not young when it was read */
+};
+
 /* In the trace: what is probed later in the same file is not another module. */
 struct listed_module {
 	struct file_identity file;
@@ -99,6 +113,7 @@ struct modules {
 	uint32_t next_function, next_jump, next_id;
 	struct modules_totals totals;
 	VEC(struct listed_module) listed;
+	VEC(struct known_soname) sonames; /* the whole's; under its lock */
 	VEC(struct named_event) events;
 	struct probe_results results;
 	uint8_t *
@@ -129,6 +144,10 @@ void modules_free(struct modules *ms);
  */
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
 		const struct process_mapping *map, bool is_exe, struct err *err);
+
+/* What a mapped file may be meant by; its soname stays until the end.  It opens no file twice. */
+struct module_name modules_name_mapping(struct modules *ms, pid_t pid,
+					const struct process_mapping *map, bool is_exe);
 
 /* Have the user's probes anything to do with the module?  Looks for USDT notes, too. */
 bool modules_wants_probes(struct modules *ms, struct module *m);

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "inject/plan/plan.h"
 #include "inject/plan/callsite.h"
+#include "probes/probe.h"
 
 static void note_found(const struct globs *g, size_t i)
 {
@@ -149,12 +150,25 @@ bool selection_has_callsites(const struct selection *s)
 	return callsite_is_on(s->tactics) && !s->no_wait;
 }
 
-bool selection_has_library(const struct selection *s, const char *path)
+static bool matches_module(const struct globs *g, const struct module_name *m)
 {
-	bool yes = matches_any(&s->libraries, path);
+	const char *names[MODULE_NAMES];
+	const unsigned n = module_name_forms(m, names);
+	bool yes = false;
 
-	yes |= matches_any(&s->libraries, str_base_name(path));
+	for (unsigned i = 0; i < n; i++)
+		yes |= matches_any(g, names[i]);
 	return yes;
+}
+
+bool selection_has_library(const struct selection *s, const struct module_name *m)
+{
+	return matches_module(&s->libraries, m);
+}
+
+bool selection_names_modules(const struct selection *s)
+{
+	return s->libraries.n || probe_set_names_modules(s->probes);
 }
 
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
@@ -196,7 +210,7 @@ static bool is_function_in(const struct globs *g, const struct plan *plan,
 
 /* All are asked, so that each has its due. */
 static uint8_t level_of(const struct selection *s, const struct plan *plan,
-			const struct plan_function *f, const char *path)
+			const struct plan_function *f, const struct module_name *m)
 {
 	const struct level_globs *l = &s->levels;
 	uint8_t level = l->others;
@@ -205,18 +219,17 @@ static uint8_t level_of(const struct selection *s, const struct plan *plan,
 		const struct globs one = {&l->globs.v[i], 1,
 					  l->globs.found ? l->globs.found + i : NULL};
 
-		if (matches_any(&one, path) || matches_any(&one, str_base_name(path)) ||
-		    is_function_in(&one, plan, f, path))
+		if (matches_module(&one, m) || is_function_in(&one, plan, f, m->path))
 			level = l->level[i];
 	}
 	return level;
 }
 
-void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
-		      uint8_t *levels)
+void selection_levels(const struct selection *s, const struct plan *plan,
+		      const struct module_name *m, uint8_t *levels)
 {
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		levels[i] = level_of(s, plan, &plan->functions[i], path);
+		levels[i] = level_of(s, plan, &plan->functions[i], m);
 }
 
 void selection_mark_globs(const struct globs *g, const struct plan *plan, const char *path,

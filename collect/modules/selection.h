@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/module_name.h"
+
 struct plan;
 struct plan_function;
 struct probe_set;
@@ -33,7 +35,7 @@ struct level_globs {
 struct selection {
 	struct globs only;      /* -F: empty means every function */
 	struct globs except;    /* -N */
-	struct globs libraries; /* -L: by file name or by path */
+	struct globs libraries; /* -L: by file name, soname or path */
 	struct level_globs levels;
 	struct globs timed;             /* --timed: they read the clock each time */
 	struct globs keep;              /* --keep: --budget does not take them out */
@@ -54,7 +56,9 @@ bool selection_has_function(const struct selection *s, const char *name, const c
 			    const char *aliases);
 /* May functions be probed where other modules call them?  Not in what runs already. */
 bool selection_has_callsites(const struct selection *s);
-bool selection_has_library(const struct selection *s, const char *path);
+bool selection_has_library(const struct selection *s, const struct module_name *m);
+/* Are modules meant by names, so that their sonames matter? */
+bool selection_names_modules(const struct selection *s);
 
 /*
  * One byte a function of the plan: 1 = selected.  A function without a name is
@@ -74,8 +78,8 @@ char *selection_shown_name(const struct selection *s, const struct plan *plan,
 			   const struct plan_function *f, char **others);
 
 /* One byte a function of the plan: its filter level, by its name or by its module's. */
-void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
-		      uint8_t *levels);
+void selection_levels(const struct selection *s, const struct plan *plan,
+		      const struct module_name *m, uint8_t *levels);
 /* One byte a function of the plan: 1 = selected, and its name, or one of its aliases, matches a glob (--timed, --keep). */
 void selection_mark_globs(const struct globs *g, const struct plan *plan, const char *path,
 			  const uint8_t *selected, uint8_t *out);

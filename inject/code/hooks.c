@@ -40,13 +40,9 @@ static const struct {
 
 static bool has_soname(const struct elf_image *img, const char *soname)
 {
-	uint64_t strings, off;
-	const uint8_t *p;
+	const char *its = elf_image_soname(img);
 
-	if (!elf_dynamic(img, DT_STRTAB, &strings) || !elf_dynamic(img, DT_SONAME, &off))
-		return false;
-	p = elf_image_at(img, strings + off, strlen(soname) + 1);
-	return p && !memcmp(p, soname, strlen(soname) + 1);
+	return its && !strcmp(its, soname);
 }
 
 struct search {

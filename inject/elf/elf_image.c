@@ -421,6 +421,19 @@ bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value)
 	return false;
 }
 
+const char *elf_image_soname(const struct elf_image *img)
+{
+	uint64_t strings, off;
+	const uint8_t *p;
+	size_t room;
+
+	if (!elf_dynamic(img, DT_STRTAB, &strings) || !elf_dynamic(img, DT_SONAME, &off))
+		return NULL;
+	room = elf_image_room(img, strings + off);
+	p = elf_image_at(img, strings + off, room);
+	return p && room && *p && memchr(p, 0, room) ? (const char *)p : NULL;
+}
+
 /* ---- kind ---- */
 
 /*

@@ -103,6 +103,8 @@ const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr, size_t 
 /* How many file-backed bytes follow vaddr in its segment, 0 when it lies in none. */
 uint64_t elf_image_room(const struct elf_image *img, uint64_t vaddr);
 bool elf_image_is_exec(const struct elf_image *img, uint64_t vaddr);
+/* DT_SONAME; NULL: it has none. */
+const char *elf_image_soname(const struct elf_image *img);
 const struct elf_section *elf_image_section(const struct elf_image *img, const char *name);
 const struct elf_section *elf_image_section_at(const struct elf_image *img, uint64_t vaddr);
 

@@ -170,6 +170,7 @@ static void resolve_all(struct resolution *out, const struct probe_set *set,
 			const struct code_map *map, const char *path, bool is_exe,
 			const struct callsite_links *links)
 {
+	const struct module_name name = {path, elf_image_soname(map->img)};
 	struct resolver r = {
 		.links = links,
 		.set = set,
@@ -177,13 +178,14 @@ static void resolve_all(struct resolution *out, const struct probe_set *set,
 		.img = map->img,
 		.fns = map->functions,
 		.path = path,
+		.name = &name,
 		.out = out,
 	};
 
 	memset(out, 0, sizeof(*out));
 	r.next_part = functions_link_parts(r.fns);
 	for (size_t i = 0; i < set->specs.n; i++) {
-		if (probe_spec_wants(&set->specs.v[i], path, is_exe))
+		if (probe_spec_wants(&set->specs.v[i], &name, is_exe))
 			resolve_one(&r, (uint32_t)i);
 		else if (links)
 			resolve_elsewhere(&r, (uint32_t)i);

@@ -26,9 +26,10 @@ static bool is_for_calls(const struct resolver *r)
 static bool is_object(const char *file, void *ctx)
 {
 	const struct probe_spec *s = ctx;
+	const struct module_name name = {.path = file};
 	const char *slash = s->object.match == MATCH_NAME ? strrchr(s->object.text, '/') : NULL;
 
-	return probe_spec_wants(s, file, false) || (slash && !strcmp(slash + 1, file));
+	return probe_spec_wants(s, &name, false) || (slash && !strcmp(slash + 1, file));
 }
 
 /* Without an OBJ, or with this file's, a name that the file has not itself: whoever has it. */
@@ -38,7 +39,7 @@ static bool is_meant(const struct resolver *r, const struct callsite_import *im)
 
 	if (!*im->name || !names_match_symbol(&s->function, im->name))
 		return false;
-	return probe_spec_wants(s, r->path, true) ||
+	return probe_spec_wants(s, r->name, true) ||
 	       callsite_links_is_from(r->links, im, is_object, (void *)s);
 }
 

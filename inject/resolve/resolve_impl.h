@@ -36,6 +36,7 @@ struct resolver {
 	const struct elf_image *img;
 	const struct functions *fns;
 	const char *path; /* of the module */
+	const struct module_name *name;
 	struct resolution *out;
 	VEC(struct alias) aliases;
 	uint32_t *next_part;                /* functions_link_parts() */

@@ -54,7 +54,7 @@ static void check_spec(const struct probe_spec *s, const struct err *err)
 	    (s->payload == SPEC_PAYLOAD_REGISTER && s->value > 15))
 		die("a probe that says nothing", err);
 	for (size_t i = 0; i < 4; i++) {
-		probe_spec_wants(s, names[i], false);
+		probe_spec_wants(s, &(struct module_name){names[i], names[3 - i]}, false);
 		if (s->function.text)
 			spec_name_matches(&s->function, names[i]);
 	}

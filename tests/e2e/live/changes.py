@@ -300,7 +300,7 @@ int main(void)
 def comes_and_goes():
     """The list says what is there now: of libraries that come and go, and of processes that end."""
     compile_text("host", HOST, "-ldl", "-include", "signal.h")
-    compile_text("libplug.so", 'void plug(void) { __asm__ volatile(".nops 8"); }', "-shared", "-fPIC")
+    compile_text("libplug.so", 'void plug(void) { __asm__ volatile(".nops 8"); }', "-shared", "-fPIC", "-Wl,-soname,libodd.so.4")
 
     def listed():
         p = [p for p in json.loads(probe("list", "--json")) if p["name"] == "plug"][0]
@@ -318,7 +318,7 @@ def comes_and_goes():
             open(name, "w").close() if there else os.unlink(name)
             wait_for(lambda: listed() == wanted, f"{wanted} of plug, after {name} {there}", 20)
         probe("rm", "plug")
-        probe("add", "plug=libplug*:plug")
+        probe("add", "plug=libodd.so.4:plug")
         need(listed() == (1, None), listed())
         open("end", "w").close()
         need(r.wait(60) == 0, r.returncode)

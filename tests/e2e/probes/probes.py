@@ -344,6 +344,24 @@ def pack_python3():
     tap.need(events() == {"gc__start": [0, 1, 2], "gc__done": [0, 7, 14]}, events())
 
 
+def by_soname():
+    """A library is meant by the name that others are linked with, too: here the file's is quite another one."""
+    with open("lib.c", "w") as f:
+        f.write("int twice(int n) { return 2 * n; }\n")
+    with open("p.c", "w") as f:
+        f.write("int twice(int); int main(void) { return twice(3) + twice(4) != 14; }\n")
+    subprocess.run([*tap.CC, "-O2", "-shared", "-fPIC", "-Wl,-soname,libodd.so.4", "-o", "libsums-2.7.so", "lib.c"], check=True)
+    os.symlink("libsums-2.7.so", "libodd.so.4")
+    subprocess.run([*tap.CC, "-O2", "-o", "p", "p.c", "libsums-2.7.so", "-Wl,-rpath," + os.getcwd()], check=True)
+    for name in "libodd.so.4", "libodd*", "libodd", "/^libodd/", "libsums-2.7.so", "libsums", os.path.abspath("libodd.so.4"):
+        record("-p", f"{name}:twice n=$arg1", "--", "./p")
+        tap.need(events() == {"twice": [3, 4]}, f"{name}: {events()}")
+    for glob in "libodd.so.4", "*odd*", "libsums*":
+        record("-L", glob, "-F", "twice", "--", "./p")
+        out = subprocess.run([tap.KRON, "report", "--json", "trace"], capture_output=True, text=True, check=True).stdout
+        tap.need([f["calls"] for f in json.loads(out) if f["function"] == "twice"] == [2], f"-L {glob}: {out}")
+
+
 with tap.Suite("probes") as s:
     for what in ("blocks", "calls", "branches", "loads", "stores", "insns"):
         s.case(f"%{what} are executed as often as callgrind says", against_callgrind, what)
@@ -355,6 +373,7 @@ with tap.Suite("probes") as s:
     s.case("calls of a library's function as ltrace sees them", against_ltrace)
     s.case("levels by name, event numbers, the filter", levels)
     s.case("functions beside probes", functions_too)
+    s.case("a library by its soname", by_soname)
     s.case("report --events", reported)
     s.case("every block and every instruction of bash", large, "bash", "bash", "-c",
            "for i in {1..200}; do a[$((i % 7))]+=$i; done; printf '%s\\n' \"${a[@]}\"; (exit 3); echo $?")

@@ -275,6 +275,11 @@ static void selection_of_aliases(void **state)
 	assert_null(selection_shown_name(&not, &p, &f, &others));
 }
 
+static bool has_library(const struct selection *s, const char *path, const char *soname)
+{
+	return selection_has_library(s, &(struct module_name){path, soname});
+}
+
 static void selection_of_libraries(void **state)
 {
 	struct selection s = {.libraries = globs_of(LIST("libz*", "/opt/*/lib*.so"))};
@@ -282,11 +287,12 @@ static void selection_of_libraries(void **state)
 	struct selection none = {.libraries = {NULL, 0, NULL}};
 
 	(void)state;
-	assert_true(selection_has_library(&s, "/usr/lib/libz.so.1.2.13"));
-	assert_true(selection_has_library(&s, "/opt/x/libq.so"));
-	assert_false(selection_has_library(&s, "/usr/lib/libq.so"));
-	assert_true(selection_has_library(&all, "/usr/lib/libq.so"));
-	assert_false(selection_has_library(&none, "/usr/lib/libq.so"));
+	assert_true(has_library(&s, "/usr/lib/libz.so.1.2.13", NULL));
+	assert_true(has_library(&s, "/opt/x/libq.so", NULL));
+	assert_false(has_library(&s, "/usr/lib/libq.so", NULL));
+	assert_true(has_library(&s, "/usr/lib/libq.so", "libz.so.1"));
+	assert_true(has_library(&all, "/usr/lib/libq.so", NULL));
+	assert_false(has_library(&none, "/usr/lib/libq.so", "libq.so.1"));
 }
 
 static void selection_marks_unnamed_functions(void **state)

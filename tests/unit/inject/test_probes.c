@@ -442,16 +442,37 @@ static void test_includes(void **state)
 	remove_files(dir);
 }
 
-static bool wants(const char *spec, const char *path, bool is_exe)
+static bool wants_module(const char *spec, const char *path, const char *soname, bool is_exe)
 {
+	const struct module_name name = {path, soname};
 	struct probe_set set = {0};
 	struct err err;
 	bool yes;
 
 	assert_int_equal(probe_set_add(&set, spec, 1, &err), 0);
-	yes = probe_set_wants(&set, path, is_exe);
+	yes = probe_set_wants(&set, &name, is_exe);
 	probe_set_free(&set);
 	return yes;
+}
+
+static bool wants(const char *spec, const char *path, bool is_exe)
+{
+	return wants_module(spec, path, NULL, is_exe);
+}
+
+static void test_sonames(void **state)
+{
+	static const char z[] = "/lib/libz.so.1.2.13", blas[] = "/lib/libopenblasp-r0.3.21.so";
+
+	(void)state;
+	assert_true(wants_module("libz.so.1:f", z, "libz.so.1", false));
+	assert_true(wants_module("libz.so.1.2.13:f", z, "libz.so.1", false));
+	assert_true(wants_module("*z.so.1:f", z, "libz.so.1", false));
+	assert_true(wants_module("/^libz\\.so\\.1$/:f", z, "libz.so.1", false));
+	assert_true(wants_module("libopenblas:f", blas, "libopenblas.so.0", false));
+	assert_false(wants_module("libz.so.1:f", z, NULL, false));
+	assert_false(wants_module("libz.so:f", z, "libz.so.1", false));
+	assert_false(wants_module("/lib/libz.so.1:f", "/none/libz.so.1.2.13", "libz.so.1", false));
 }
 
 static void test_objects(void **state)
@@ -608,15 +629,11 @@ static void test_expressions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_includes),
-		cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_expensive),
-		cmocka_unit_test(test_expressions),
-		cmocka_unit_test(test_gave_up),
-		cmocka_unit_test(test_types_of_an_event),
+		cmocka_unit_test(test_meanings),  cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_file),      cmocka_unit_test(test_includes),
+		cmocka_unit_test(test_objects),   cmocka_unit_test(test_sonames),
+		cmocka_unit_test(test_expensive), cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_gave_up),   cmocka_unit_test(test_types_of_an_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
