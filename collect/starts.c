@@ -17,6 +17,9 @@ static const char *const reasons[KRON_UNTRACED_REASONS] = {
 	[KRON_UNTRACED_UNASKED] =
 		"a process that was attached to executed it: --children records such programs, too",
 	[KRON_UNTRACED_UNAWAITED] = "kron did not answer the process that executed it",
+	[KRON_UNTRACED_LIMITS] =
+		"the limits of its address space or data (ulimit -v, -d) leave no room for "
+		"libkron-rt.so",
 	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -172,6 +173,18 @@ static bool say_changes_ids(struct program *p, int fd, const char *path, const s
 	return true;
 }
 
+static uint64_t limit_of(int resource)
+{
+	struct rlimit r;
+
+	return getrlimit((__rlimit_resource_t)resource, &r) ? RLIM_INFINITY : r.rlim_cur;
+}
+
+static bool has_room(void)
+{
+	return kron_exec_has_room(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+}
+
 static void look_at_elf(struct program *p, int fd, const char *path, const struct stat *st)
 {
 	struct kron_exec_file f = {.read = read_part, .fd = fd, .size = (uint64_t)st->st_size};
@@ -219,7 +232,10 @@ static void look_at_elf(struct program *p, int fd, const char *path, const struc
 		      path, f.linker);
 		break;
 	case KRON_EXEC_LOADS:
-		say_changes_ids(p, fd, path, st);
+		if (!say_changes_ids(p, fd, path, st) && !has_room())
+			judge(p, PROGRAM_UNTRACEABLE,
+			      "the limits of address space or data (ulimit -v, -d) leave no room for "
+			      "libkron-rt.so in it");
 		break;
 	}
 }

@@ -75,6 +75,21 @@ static inline char *kron_exec_interpreter(char head[KRON_EXEC_HEAD])
 	return head + start;
 }
 
+/* ---- limits ---- */
+
+/*
+ * The dynamic linker loads the runtime before the program's own libraries.  Under small limits there is no
+ * room for those then, and the program does not start.  Below these none could be traced either: the board's
+ * window and a C library do not fit beside each other, or the C library's code may not be changed.
+ */
+#define KRON_EXEC_SPACE_MIN (8ull << 20) /* RLIMIT_AS */
+#define KRON_EXEC_DATA_MIN (2ull << 20)  /* RLIMIT_DATA */
+
+static inline bool kron_exec_has_room(uint64_t space, uint64_t data)
+{
+	return space >= KRON_EXEC_SPACE_MIN && data >= KRON_EXEC_DATA_MIN;
+}
+
 /* ---- ELF ---- */
 
 enum kron_exec_verdict {

@@ -440,6 +440,7 @@ enum kron_untraced {
 	KRON_UNTRACED_STATIC = 7,    /* a static one, and kron did not answer */
 	KRON_UNTRACED_UNASKED = 8,   /* by a process that was attached to without --children */
 	KRON_UNTRACED_UNAWAITED = 9, /* one to be attached to, and kron did not answer */
+	KRON_UNTRACED_LIMITS = 10,   /* under limits that leave no room for libkron-rt.so */
 	KRON_UNTRACED_REASONS
 };
 struct kron_starts {

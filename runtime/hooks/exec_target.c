@@ -8,13 +8,14 @@
  * (exec_static.c), and no entries.
  * Anything else would see an environment that is not its own: other architectures, setuid programs
  * (ld.so ignores LD_PRELOAD there), a root directory in which our library does not exist (ld.so would
- * complain on the program's stderr).
+ * complain on the program's stderr).  Under limits that are too small for both it would not start.
  */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <kron/exec.h>
 #include "runtime/hooks/exec_target.h"
@@ -143,6 +144,18 @@ static bool can_load_our_library(void)
 	return can;
 }
 
+static uint64_t limit_of(int resource)
+{
+	struct rlimit r;
+
+	return sys4(__NR_prlimit64, 0, resource, 0, (long)&r) == 0 ? r.rlim_cur : RLIM_INFINITY;
+}
+
+static bool has_room_for_our_library(void)
+{
+	return kron_exec_has_room(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+}
+
 enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 {
 	char head[KRON_EXEC_HEAD];
@@ -170,5 +183,7 @@ enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 		return KRON_UNTRACED_IDS;
 	if (v == STATIC)
 		return KRON_UNTRACED_STATIC;
+	if (!has_room_for_our_library())
+		return KRON_UNTRACED_LIMITS;
 	return can_load_our_library() ? KRON_UNTRACED_NOT : KRON_UNTRACED_ROOT;
 }

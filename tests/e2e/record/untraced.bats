@@ -231,3 +231,25 @@ calls() {
 	cat info
 	grep -Eq '^ +[0-9]+  (it never loaded|it ended before|it did not wait)' info
 }
+
+# Whatever a program's limits leave it, kron takes nothing that it needs to start.
+@test "under small limits a program runs as it does without kron, untraced" {
+	local limit kib said
+	printf '#include <stdio.h>\nint main(void) { return puts("it ran") < 0; }\n' >small.c
+	gcc -O1 -o small small.c
+	for limit in v d; do
+		for kib in 200 400 800 1200 2000 2400 2800 3200 3600 4000 5000 6000 7000 8000 9000 10000 12000; do
+			bash -c "ulimit -$limit $kib; exec ./small" >want 2>&1 || continue
+			said=$(timeout 60 "$KRON" record -- bash -c "ulimit -$limit $kib; exec ./small" 2>&1 >got) ||
+				{ echo "ulimit -$limit $kib: $said"; false; }
+			cmp want got
+		done
+	done
+	bash -c 'ulimit -v 5000; exec env' | grep -v '^_=' | sort >want
+	"$KRON" record -- bash -c 'ulimit -v 5000; exec env' 2>said | grep -v '^_=' | sort >got
+	diff want got
+	grep -q "untraced: .* leave no room for libkron-rt.so" said
+	run "$KRON" record -- bash -c 'ulimit -d 1200; exec ./small'
+	[ "$status" = 0 ]
+	[[ $output == *"untraced: "*"leave no room for libkron-rt.so"* ]]
+}

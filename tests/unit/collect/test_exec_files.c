@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@
 
 #include <cmocka.h>
 
+#include <kron/exec.h>
 #include "base/vec.h"
 #include "collect/attach/program.h"
 #include "runtime/core/rt.h"
@@ -424,6 +426,41 @@ static void privileges_that_change_are_told(void **state)
 	check_rows(owned, NOBODY);
 }
 
+static enum answer ask_below(enum answer (*whom)(const char *path), int resource, uint64_t limit)
+{
+	const struct rlimit r = {limit, limit};
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (setrlimit((__rlimit_resource_t)resource, &r))
+			_exit(99);
+		_exit(whom("/bin/true"));
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Nothing is asked of the kernel: from which limit on a program starts depends on its libraries. */
+static void small_limits_are_told(void **state)
+{
+	static const struct {
+		int resource;
+		uint64_t least;
+	} rows[] = {{RLIMIT_AS, KRON_EXEC_SPACE_MIN}, {RLIMIT_DATA, KRON_EXEC_DATA_MIN}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const uint64_t least = rows[i].least;
+
+		assert_int_equal(ask_below(ask_collector, rows[i].resource, least - 4096), IGNORES);
+		assert_int_equal(ask_below(ask_runtime, rows[i].resource, least - 4096), IGNORES);
+		assert_int_equal(ask_below(ask_collector, rows[i].resource, least), LOADS);
+		assert_int_equal(ask_below(ask_runtime, rows[i].resource, least), LOADS);
+	}
+}
+
 /* ---- a folder of our own ---- */
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -460,6 +497,7 @@ int main(void)
 		cmocka_unit_test(dynamic_linkers_are_told_apart),
 		cmocka_unit_test(what_is_no_program_is_told),
 		cmocka_unit_test(privileges_that_change_are_told),
+		cmocka_unit_test(small_limits_are_told),
 	};
 
 	return cmocka_run_group_tests_name("exec_files", tests, make_dir, remove_dir);
