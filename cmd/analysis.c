@@ -308,8 +308,8 @@ static void tell_of_groups(const struct opt_command *c, uint32_t groups)
 
 	if (groups)
 		fprintf(stderr,
-			"kron %s: group%s %s %s off for part of the time, of which there are no calls of them (`kron "
-			"info` says when): those that ran on then end where it began\n",
+			"kron %s: group%s %s %s off for part of the time (`kron info` says when): calls of then are "
+			"missing, and what ran on ends where it began\n",
 			c->name, groups & (groups - 1) ? "s" : "",
 			text_groups(text, sizeof(text), groups),
 			groups & (groups - 1) ? "were" : "was");

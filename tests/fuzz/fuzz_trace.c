@@ -288,7 +288,10 @@ static void make_sleeps(struct content *c)
 		c->n += (size_t)sprintf((char *)c->p + c->n,
 					"%" PRIu64 "\t%" PRIu64 "\t%s\t%s\t0-%" PRIu64 " 7 9\n",
 					START + i * 2000, START + i * 2000 + 500,
-					i & 1 ? "wake" : "sleep", i % 5 ? "budget" : "asked",
+					i & 1 ? "wake" : "sleep",
+					i % 5 == 0   ? "asked"
+					: i % 5 == 1 ? "groups"
+						     : "budget",
 					i % 6);
 }
 
