@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/module_name.h"
 #include "base/vec.h"
+#include "probes/module_name.h"
 
 #define PROBE_LEVELS 16u
 #define PROBE_WORDS 128u /* chip words that a store may name */

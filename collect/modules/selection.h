@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/module_name.h"
+#include "probes/module_name.h"
 
 struct plan;
 struct plan_function;

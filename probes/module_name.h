@@ -7,8 +7,8 @@
  *   libz.so.1                 its DT_SONAME: what others are linked with, what ldd says, and what is often
  *                             a link to the file only
  */
-#ifndef BASE_MODULE_NAME_H
-#define BASE_MODULE_NAME_H
+#ifndef PROBES_MODULE_NAME_H
+#define PROBES_MODULE_NAME_H
 
 #include <stddef.h>
 
