@@ -351,6 +351,17 @@ void analysis_say_state(const struct opt_command *c, const struct trace *t)
 			c->name);
 }
 
+void analysis_say_lost(const struct opt_command *c, const struct trace *t)
+{
+	char n[STR_NUMBER];
+
+	if (t->lost)
+		fprintf(stderr,
+			"kron %s: %s sample%s lost: calls and times are too low, and a call may reach across a loss\n",
+			c->name, str_thousands(n, sizeof(n), t->lost),
+			t->lost == 1 ? " was" : "s were");
+}
+
 void analysis_drop(const struct opt_command *c, struct trace *t)
 {
 	point_elsewhere(c, t);

@@ -86,6 +86,8 @@ struct trace *analysis_open_all(const struct opt_command *c, int argc, char **ar
 /* Is all of it there, and if not, where is the rest? */
 void analysis_state(const struct trace *t, struct report_state *out);
 
+/* Say on stderr how many samples were lost, where the output does not. */
+void analysis_say_lost(const struct opt_command *c, const struct trace *t);
 /* Say on stderr what is missing, and that counts of pages are damaged. */
 void analysis_say_state(const struct opt_command *c, const struct trace *t);
 /* Say on stderr what is missing and what is damaged, close, and finish. */

@@ -300,6 +300,8 @@ int cmd_export(int argc, char **argv)
 	if (status == CMD_OK) {
 		warn_of_events(t);
 		warn_of_clock(t);
+		if (!analysis_quiet && !monitor)
+			analysis_say_lost(&command, t);
 	}
 	return analysis_close(&command, t, status);
 }

@@ -241,6 +241,7 @@ static int run(const struct trace *t)
 	if (edges.function) {
 		if (report_edges(t, &edges, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+		analysis_say_lost(&command, t);
 	} else if (intervals.file) {
 		if (messages ? report_messages(t, &intervals, stdout, &err)
 			     : report_intervals(t, &intervals, stdout, &err))
@@ -263,6 +264,7 @@ static int run(const struct trace *t)
 		report_events(t, profile.json, profile.limit, stdout);
 	} else if (call_graph) {
 		report_graph(t, &graph, stdout);
+		analysis_say_lost(&command, t);
 	} else {
 		if (report_profile_check(t, &profile, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);

@@ -195,7 +195,8 @@ static void say_notes(const struct trace *t, const struct trace_pages *counted)
 	if (quiet)
 		return;
 	if (!counted->v.n && !t->pages_damaged)
-		fputs("kron: nothing was counted: no function that was asked for was executed\n",
+		fputs("kron: nothing was counted: no function that was asked for was executed, or none of them "
+		      "can be counted (a file from `kron patch` has probes of its own)\n",
 		      stderr);
 	if (t->lost)
 		fprintf(stderr,

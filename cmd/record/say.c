@@ -329,8 +329,10 @@ static void say_summary(struct collector *c, const struct collector_summary *s)
 		say_hardware_summary(c, s);
 		return;
 	}
-	if (s->cut_off && o->verbose)
-		say("kron: %" PRIu64 " samples were cut off by a kill", s->cut_off);
+	/* a kill costs a thread one at most, and is no news */
+	if (s->cut_off && (o->verbose || s->cut_off > s->threads))
+		say("kron: %" PRIu64 " sample%s cut off by a kill or a longjmp, besides those lost",
+		    s->cut_off, s->cut_off == 1 ? " was" : "s were");
 	if (c->fetch.damaged)
 		say("kron: %" PRIu64 " words of the board's memory belong to no sample: something "
 		    "wrote over it",

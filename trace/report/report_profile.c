@@ -323,7 +323,7 @@ static void print_losses(const struct report *r, const struct totals *s, FILE *o
 			str_thousands(places, sizeof(places), p->loss_places),
 			p->loss_places == 1 ? "" : "s");
 	print_count(out, s->overwritten, "overwritten");
-	print_count(out, s->cut_off, "cut off by a kill");
+	print_count(out, s->cut_off, "cut off by a kill or a longjmp");
 	fputc('\n', out);
 }
 

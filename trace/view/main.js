@@ -12,7 +12,7 @@ const about = {
 			el("h2", {}, "The trace"),
 			el("div", {class: "tablebox"}, table([["command", s.command], ["host", s.hostname], ["node", s.node], ["kernel", s.kernel], ["processor", s.cpu], ["CPUs of the host", s.ncpu], ["began", s.start_real_ns ? new Date(Number(s.start_real_ns) / 1e6).toISOString() : undefined],
 				["recorded by", s.kron], ["bus", s.bus], ["when full", s.when_full], ["ended", s.exit], ["error", s.error], ["samples", thousands(data.trace_samples - data.trace_records)], ["records of the runtime (losses, changes of CPU)", thousands(data.trace_records)], ["lost", thousands(data.lost)],
-				["cut off by kills", data.cut_off ? thousands(data.cut_off) : ""], ["bytes and lines that make no sense", data.damaged ? thousands(data.damaged) : ""],
+				["cut off by kills or longjmp", data.cut_off ? thousands(data.cut_off) : ""], ["bytes and lines that make no sense", data.damaged ? thousands(data.damaged) : ""],
 				["calls", thousands(data.calls.calls)], ["ends inferred", thousands(data.calls.inferred)], ["still running at the end", thousands(data.calls.open)], ["exits without entry", thousands(data.calls.orphans)],
 				["calls across a loss", thousands(data.calls.spans_loss)], ["moves to another CPU", thousands(data.migrations)], ["a probe costs", s.probe_ns ? `${s.probe_ns} ns (limit ${s.probe_ns_limit ?? "?"} ns, switched off ${s.probe_ns_off ?? "?"} ns)` : ""],
 				["ticks a second", thousands(data.hz)]])),
