@@ -50,8 +50,9 @@ static const struct opt options[] = {
 	 "context-switches, migrations and idle, as far as the kernel allows them.",
 	 0, 0},
 	{0, "var", OPT_LIST, &variables, "NAME[:TYPE]",
-	 "Show the value of this global variable at the end of each interval; TYPE is u8 to u64, s8 to "
-	 "s64, x8 to x64, float or double, by default unsigned and of the symbol's size. May be repeated.",
+	 "Show the value of this global variable at the end of each interval, or of a member that it leads to, like "
+	 "queue.len, head->next->n or table[3].id; TYPE is u8 to u64, s8 to s64, x8 to x64, float or double, by "
+	 "default unsigned and of the symbol's size, of a member its own. May be repeated.",
 	 0, 0},
 	{0, "lock", OPT_LIST, &locks, "NAME[+OFFSET][:TYPE]",
 	 "Show the state of this lock, a global variable or a part of one, at the end of each interval: who holds "
@@ -702,6 +703,22 @@ static int look_for_program(char **argv, struct err *err)
 	return 0;
 }
 
+/* Columns have their types before there is a value. */
+static void guess_types(char **argv)
+{
+	struct program program;
+	struct err err;
+	char exe[32];
+
+	if (pid_lists.n) {
+		snprintf(exe, sizeof(exe), "/proc/%d/exe", atoi(pid_lists.v[0]));
+		monitor_variables_guess(&monitor.variables, exe);
+	} else if (*argv && !program_find(&program, argv[0], getenv("PATH"), &err)) {
+		monitor_variables_guess(&monitor.variables, program.path);
+		program_free(&program);
+	}
+}
+
 static int run(char **argv)
 {
 	struct err err;
@@ -710,6 +727,7 @@ static int run(char **argv)
 	if (status)
 		return cmd_fail(&command, status, "%s", err.msg);
 	monitor.board = board_name ? &board : NULL;
+	guess_types(argv);
 	monitor_prepare(&monitor);
 	show = (struct show){.table = {.out = is_silent ? NULL
 					      : path    ? output_stream(&out)

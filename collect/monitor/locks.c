@@ -84,7 +84,7 @@ static int take_symbol(struct locks *l, struct lock *k, const char *name, struct
 	for (k->symbol = 0; k->symbol < l->symbols.v.n; k->symbol++)
 		if (!strcmp(l->symbols.v.v[k->symbol].name, name))
 			return 0;
-	return monitor_variables_add(&l->symbols, name, err);
+	return monitor_variables_add(&l->symbols, name, false, err);
 }
 
 int monitor_locks_add(struct locks *l, const char *text, struct err *err)
@@ -246,7 +246,7 @@ static void read_rwlock(const uint8_t *bytes, struct reading *out)
 		out[1] = number(0);
 }
 
-static bool is_usable(const struct lock *k, const struct variable *v)
+static bool is_usable(const struct lock *k, const struct watched_variable *v)
 {
 	const uint64_t size = layouts[k->type].size;
 
@@ -258,7 +258,7 @@ static bool is_usable(const struct lock *k, const struct variable *v)
 static void read_one(const struct locks *l, const struct lock *k, pid_t thread,
 		     const struct waiters *w, struct reading *out)
 {
-	const struct variable *v = &l->symbols.v.v[k->symbol];
+	const struct watched_variable *v = &l->symbols.v.v[k->symbol];
 	const struct layout *t = &layouts[k->type];
 	const size_t n = columns_of(k);
 	const uint64_t start = v->addr + k->offset;
@@ -326,7 +326,7 @@ void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 
 const char *monitor_lock_trouble(const struct locks *l, const struct lock *k)
 {
-	const struct variable *v = &l->symbols.v.v[k->symbol];
+	const struct watched_variable *v = &l->symbols.v.v[k->symbol];
 
 	if (!v->was_found)
 		return v->is_ambiguous ? "there are several static variables of this name"

@@ -58,7 +58,7 @@ int monitor_add_event(struct monitor *m, const char *name, struct err *err)
 
 int monitor_add_variable(struct monitor *m, const char *text, struct err *err)
 {
-	return monitor_variables_add(&m->variables, text, err);
+	return monitor_variables_add(&m->variables, text, true, err);
 }
 
 int monitor_add_lock(struct monitor *m, const char *text, struct err *err)

@@ -68,7 +68,7 @@ static int take_kind(struct ranges *r, struct range *one, struct err *err)
 	for (one->symbol = 0; one->symbol < r->symbols.v.n; one->symbol++)
 		if (!strcmp(r->symbols.v.v[one->symbol].name, one->name))
 			return 0;
-	return monitor_variables_add(&r->symbols, one->name, err);
+	return monitor_variables_add(&r->symbols, one->name, false, err);
 }
 
 int monitor_ranges_add(struct ranges *r, const char *text, struct err *err)
@@ -183,7 +183,7 @@ static void find_symbols(struct ranges *r, pid_t pid)
 {
 	monitor_variables_find(&r->symbols, pid);
 	vec_for(&r->v, one) {
-		const struct variable *k;
+		const struct watched_variable *k;
 
 		if (one->kind != RANGE_SYMBOL)
 			continue;

@@ -17,7 +17,7 @@
 
 /* ---- what is asked for ---- */
 
-static bool take_type(struct variable *v, const char *type)
+static bool take_type(struct watched_variable *v, const char *type)
 {
 	static const char letters[] = "usx";
 	static const enum value_type types[] = {VALUE_UNSIGNED, VALUE_SIGNED, VALUE_HEX};
@@ -39,10 +39,11 @@ static bool take_type(struct variable *v, const char *type)
 	return false;
 }
 
-int monitor_variables_add(struct variables *v, const char *text, struct err *err)
+int monitor_variables_add(struct variables *v, const char *text, bool members, struct err *err)
 {
 	const char *colon = strrchr(text, ':');
-	struct variable new = {0};
+	struct watched_variable new = {0};
+	const char *way;
 
 	if (colon && !take_type(&new, colon + 1))
 		return err_set(
@@ -53,6 +54,7 @@ int monitor_variables_add(struct variables *v, const char *text, struct err *err
 	if (!*text || colon == text)
 		return err_set(err, EINVAL, "--var '%s' has no name", text);
 	new.name = colon ? xstrndup(text, (size_t)(colon - text)) : xstrdup(text);
+	way = members ? member_way(new.name) : NULL;
 	for (size_t i = 0; i < v->v.n; i++) {
 		if (strcmp(v->v.v[i].name, new.name))
 			continue;
@@ -60,15 +62,37 @@ int monitor_variables_add(struct variables *v, const char *text, struct err *err
 		xfree(new.name);
 		return -EINVAL;
 	}
+	new.symbol = way ? xstrndup(new.name, (size_t)(way - new.name)) : NULL;
 	*vec_push(&v->v) = new;
 	return 0;
 }
 
 void monitor_variables_free(struct variables *v)
 {
-	vec_for(&v->v, k)
+	vec_for(&v->v, k) {
 		xfree(k->name);
+		xfree(k->symbol);
+		xfree(k->why);
+	}
 	vec_free(&v->v);
+}
+
+void monitor_variables_guess(struct variables *v, const char *path)
+{
+	struct elf_image *img = NULL;
+	struct member member;
+	struct err err;
+
+	vec_for(&v->v, k) {
+		if (!k->symbol || k->size)
+			continue;
+		if (!img && elf_image_open(&img, path, &err))
+			return;
+		if (member_find(&member, img, k->name, &err))
+			k->type = member.type;
+	}
+	if (img)
+		elf_image_close(img);
 }
 
 /* ---- where they are ---- */
@@ -94,15 +118,36 @@ static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
 	return q->local && !q->is_ambiguous;
 }
 
+/* What it is, once its symbol is found.  If it is not known, why is noted in *k. */
+static bool take_size(struct watched_variable *k, const struct elf_image *img,
+		      const struct search *q)
+{
+	unsigned bytes = (unsigned)q->found.size;
+	struct err why;
+
+	if (q->name != k->name) { /* a member */
+		xfree(k->why);
+		k->why = NULL;
+		if (!member_find(&k->member, img, k->name, &why)) {
+			k->why = xstrdup(why.msg);
+			return false;
+		}
+		bytes = k->member.bytes;
+	}
+	if (k->size > bytes)
+		k->too_short = bytes;
+	k->bytes = k->size ? k->size : bytes;
+	return k->size <= bytes;
+}
+
 /* If not, why is noted in *k. */
-static bool is_usable(struct variable *k, const struct search *q)
+static bool is_usable(struct watched_variable *k, const struct elf_image *img,
+		      const struct search *q)
 {
 	if (!q->is_found)
 		return false;
 	k->is_ambiguous |= q->is_ambiguous;
-	if (k->size > q->found.size)
-		k->too_short = (unsigned)q->found.size;
-	return !q->is_ambiguous && k->size <= q->found.size;
+	return !q->is_ambiguous && take_size(k, img, q);
 }
 
 static void find_symbol(const struct elf_image *img, struct search *q)
@@ -131,7 +176,7 @@ static bool bias_of(const struct elf_image *img, const struct process_mapping *m
 }
 
 /* All of its segments. */
-static void note_home(struct variable *k, const struct elf_image *img, uint64_t bias,
+static void note_home(struct watched_variable *k, const struct elf_image *img, uint64_t bias,
 		      const struct process_mapping *m)
 {
 	k->home.start = UINT64_MAX;
@@ -168,9 +213,12 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 			if (k->addr)
 				continue;
 			find_symbol(img, &q);
-			if (!is_usable(k, &q))
+			if (!q.is_found && k->symbol) {
+				q.name = k->symbol;
+				find_symbol(img, &q);
+			}
+			if (!is_usable(k, img, &q))
 				continue;
-			k->bytes = k->size ? k->size : (unsigned)q.found.size;
 			k->addr = bias + q.found.value;
 			k->was_found = true;
 			k->home.ino = 0;
@@ -189,7 +237,7 @@ static bool are_all_found(const struct variables *v)
 	return true;
 }
 
-static bool is_home(const struct variable *k, const struct process_maps *maps)
+static bool is_home(const struct watched_variable *k, const struct process_maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct process_mapping *m = &maps->v[i];
@@ -270,7 +318,7 @@ uint64_t process_image(pid_t pid)
 	return at && sscanf(at, "%llu %*u %llu", &code, &stack) == 2 && code ? code ^ stack : 0;
 }
 
-static uint64_t value_of(const struct variable *k, const uint8_t *bytes)
+static uint64_t value_of(const struct watched_variable *k, const uint8_t *bytes)
 {
 	const unsigned unused = 64 - 8 * k->bytes;
 	uint64_t n = 0;
@@ -289,18 +337,20 @@ static uint64_t value_of(const struct variable *k, const uint8_t *bytes)
 	return n;
 }
 
-static bool has_readable_size(const struct variable *k)
+static bool has_readable_size(const struct watched_variable *k)
 {
 	return k->bytes && k->bytes <= 8 && !(k->bytes & (k->bytes - 1));
 }
 
-const char *monitor_variable_trouble(const struct variable *k, char *text, size_t size)
+const char *monitor_variable_trouble(const struct watched_variable *k, char *text, size_t size)
 {
 	if (k->was_found && has_readable_size(k))
 		return NULL;
 	if (k->was_found)
 		snprintf(text, size, "it has %u bytes; say which type, like %s:u32", k->bytes,
 			 k->name);
+	else if (k->why)
+		snprintf(text, size, "%s", k->why);
 	else if (k->is_ambiguous)
 		snprintf(text, size, "there are several static variables of this name");
 	else if (k->too_short)
@@ -310,14 +360,27 @@ const char *monitor_variable_trouble(const struct variable *k, char *text, size_
 	return text;
 }
 
-static void read_one(const struct variable *k, pid_t thread, struct reading *out)
+static bool read_bytes(pid_t thread, uint64_t addr, void *bytes, unsigned n)
 {
+	struct iovec to = {bytes, n}, from = {(void *)(uintptr_t)addr, n};
+
+	return process_vm_readv(thread, &to, 1, &from, 1, 0) == (ssize_t)n;
+}
+
+static void read_one(const struct watched_variable *k, pid_t thread, struct reading *out)
+{
+	uint64_t at = k->addr;
 	uint8_t bytes[8];
-	struct iovec to = {bytes, k->bytes}, from = {(void *)(uintptr_t)k->addr, k->bytes};
 
 	*out = (struct reading){0};
-	if (!k->addr || !k->bytes || k->bytes > 8 ||
-	    process_vm_readv(thread, &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
+	if (!k->addr || !k->bytes || k->bytes > 8)
+		return;
+	for (unsigned i = 0; i < k->member.nsteps; i++) {
+		if (i && !read_bytes(thread, at, &at, sizeof(at)))
+			return;
+		at += (uint64_t)(int64_t)k->member.step[i];
+	}
+	if (!read_bytes(thread, at, bytes, k->bytes))
 		return;
 	out->known = true;
 	out->n = value_of(k, bytes);

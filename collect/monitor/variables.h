@@ -2,7 +2,8 @@
 /*
  * variables.h - global variables of a process by their names, read from outside (process_vm_readv(2)).
  *
- *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size
+ *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size, of a member
+ *                  (members.h) its own type
  *
  * Looked for among the global variables of the program and its libraries, then among their statics, when the
  * process has mapped them; once more after it has executed another program, or unloaded the library.
@@ -13,10 +14,14 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "collect/monitor/members.h"
 #include "trace/monitor/reading.h"
 
-struct variable {
+struct watched_variable {
 	char *name;
+	char *symbol; /* the name up to the way to a member; NULL: there is none */
+	struct member member;
+	char *why; /* a member is not known; NULL: nobody has looked, or it is */
 	enum value_type type;
 	unsigned size;  /* bytes; 0: the symbol's */
 	unsigned bytes; /* of what was found */
@@ -29,15 +34,17 @@ struct variable {
 	unsigned too_short; /* bytes of one that the type is longer than; 0: there was none */
 };
 struct variables {
-	VEC(struct variable) v;
+	VEC(struct watched_variable) v;
 	uint64_t image; /* of the process when they were looked for */
 	size_t mapped;  /* mappings there were then */
 };
 
 /* Why there is no value of it, as far as anybody has looked; text: room for the words.  NULL: there is one. */
-const char *monitor_variable_trouble(const struct variable *k, char *text, size_t size);
-/* -EINVAL with a sentence. */
-int monitor_variables_add(struct variables *v, const char *text, struct err *err);
+const char *monitor_variable_trouble(const struct watched_variable *k, char *text, size_t size);
+/* members: one of a variable's will do.  -EINVAL with a sentence. */
+int monitor_variables_add(struct variables *v, const char *text, bool members, struct err *err);
+/* As what members without a type are shown, before there is a process: as this file has them. */
+void monitor_variables_guess(struct variables *v, const char *path);
 /* Where they are now: addr and bytes. */
 void monitor_variables_find(struct variables *v, pid_t pid);
 /* Another one when it has executed a program; 0: it is not known. */

@@ -164,6 +164,51 @@ def variables():
     need("nothing: the program and its libraries have no such variable\n" in rest, rest)
 
 
+MEMBERS = """
+#include <stdlib.h>
+#include <unistd.h>
+struct node { struct node *next; long n; };
+struct { int len; short least; double load; struct { unsigned char hits; } stats; struct node *head; char name[4]; } queue;
+static volatile struct { int id; float f; } table[4];
+static struct node *empty;
+int main(void)
+{
+	queue.head = malloc(sizeof(struct node));
+	queue.head->next = malloc(sizeof(struct node));
+	queue.head->next->n = -7;
+	queue.stats.hits = 200;
+	table[3].f = 1.5;
+	for (int i = 1; i <= 40; i++) {
+		queue.len = i, queue.least = -i, queue.load = i / 2.0, queue.head->n = 10 * i, table[3].id = -i;
+		usleep(10000);
+	}
+	return empty != 0;
+}
+"""
+
+
+def members():
+    """What a variable leads to, by the debug information; pointers are followed anew each time."""
+    tap.compile_text("p", MEMBERS, "-g")
+    names = ["queue.len", "queue.least", "queue.load", "queue.stats.hits", "queue.head->n", "queue.head->next->n", "table[3].id", "table[3].f",
+             "queue.head", "empty->n", "queue.name", "queue.none"]
+    rows, _, _ = watch(["--every", "30ms", *(w for n in names for w in ("--var", n))], ["./p"], status=0)
+    seen = [r["events"] for r in rows if r["events"]["queue.len"]]
+    need(len(seen) > 3, rows)
+    for e in seen:
+        n = e["queue.len"]
+        # what is read a moment later may be of the next turn
+        for name, of in (("queue.least", lambda i: -i), ("queue.load", lambda i: i / 2), ("queue.head->n", lambda i: 10 * i), ("table[3].id", lambda i: -i)):
+            need(e[name] in (of(n), of(n + 1)), (name, e))
+        need((e["queue.stats.hits"], e["queue.head->next->n"], e["table[3].f"]) == (200, -7, 1.5), e)
+        need(e["queue.head"] and e["empty->n"] is None and e["queue.name"] is None and e["queue.none"] is None, e)
+    for flags, name, words in ((["-g"], "queue.name", "it is an array"), (["-g"], "queue.none", "no member none"), (["-g"], "queue.stats", "it is a struct"),
+                               ([], "queue.len", "no debug information"), (["-g"], "nothing.len", "have no such variable")):
+        tap.compile_text("p", MEMBERS, *flags)
+        r = monitor("--every", "50ms", "--var", name, "--", "./p", status=0)
+        need(f"--var {name}: " in r.stderr and words in r.stderr, r.stderr)
+
+
 def known(rows, name):
     return {row["events"][name] for row in rows} - {None}
 
@@ -522,6 +567,7 @@ with tap.Suite("monitor") as s:
     s.case("signals of a process that runs", signals_of_running)
     s.case("children", children)
     s.case("variables by name", variables)
+    s.case("members of variables", members)
     s.case("variables that go", variables_that_go)
     s.case("eight threads stop at once", freeze)
     s.case("no EINTR that the program sees", no_eintr)
