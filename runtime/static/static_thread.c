@@ -412,7 +412,7 @@ struct rt_lane *rt_thread_counting(void)
 	static uint32_t asked; /* atomic */
 	struct rt_lane *lane = lane_seen();
 
-	if (lane || rt_lane_is_mute() || rt_proc_is_refused() || !is_turn(&asked))
+	if (lane || !is_turn(&asked) || rt_lane_is_mute() || rt_proc_is_refused())
 		return lane;
 	return rt_lane_find();
 }
