@@ -13,7 +13,8 @@ const char *member_way(const char *name)
 	const char *way = name + strcspn(name, ".[-");
 
 	/* a symbol may have a dot and a number at its end */
-	if (way == name || !*way || (*way == '.' && !isalpha((unsigned char)way[1]) && way[1] != '_'))
+	if (way == name || !*way ||
+	    (*way == '.' && !isalpha((unsigned char)way[1]) && way[1] != '_'))
 		return NULL;
 	return way;
 }
@@ -49,8 +50,7 @@ static bool take(struct member *out, const struct variable *v, struct err *why)
 	return true;
 }
 
-bool member_find(struct member *out, const struct elf_image *img, const char *name,
-		 struct err *why)
+bool member_find(struct member *out, const struct elf_image *img, const char *name, struct err *why)
 {
 	const struct variable_question q = {.name = name};
 	struct variable v = {0};

@@ -18,7 +18,8 @@
 
 struct member {
 	unsigned nsteps;
-	int32_t step[MEMBER_STEPS]; /* added to the variable's address; each later one to the pointer that is there */
+	int32_t step
+		[MEMBER_STEPS]; /* added to the variable's address; each later one to the pointer that is there */
 	unsigned bytes;
 	enum value_type type;
 };

@@ -99,11 +99,8 @@ kron_rt_fault_entries:
 	IN_CONTEXT 16, 168
 	nop					/* unwinders look one byte before it */
 kron_rt_restore:
-	mov	%rsp, %rdi
-	pushfq
-	FLAGS_OF_C
-	lea	8(%rsp), %rsp
-	call	kron_rt_resume
+	mov	%rsp, %rdi			/* collect/live/signal_frames.c knows it by these bytes */
+	call	.Lresume
 	mov	$15, %rax			/* rt_sigreturn */
 	syscall
 	nop
@@ -115,5 +112,14 @@ kron_rt_return:
 	syscall
 	.cfi_endproc
 	.size	kron_rt_restore, . - kron_rt_restore
+
+/* Whatever flags the program's handler has left. */
+.Lresume:
+	.cfi_startproc
+	pushfq
+	FLAGS_OF_C
+	lea	8(%rsp), %rsp
+	jmp	kron_rt_resume
+	.cfi_endproc
 
 	.section .note.GNU-stack, "", @progbits

@@ -25,7 +25,7 @@ PROGRAM = r"""
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-__attribute__((noinline, noclone)) void show(uint64_t s, uint64_t u, uint64_t d, const char *t, const void *m)
+__attribute__((noinline, noclone)) void show(uint64_t s, uint64_t u, const double *d, const char *t, const void *m)
 {
 	__asm__ volatile(".nops 8" ::"r"(s), "r"(u), "r"(d), "r"(t), "r"(m));
 }
@@ -33,12 +33,11 @@ __attribute__((noinline, noclone)) void show(uint64_t s, uint64_t u, uint64_t d,
 int main(int argc, char **argv)
 {
 	for (int i = 1; i + 3 < argc; i += 4) {
-		uint64_t s = strtoull(argv[i], NULL, 0), bits;
+		uint64_t s = strtoull(argv[i], NULL, 0);
 		double d = strtod(argv[i + 2], NULL);
 		int bad = !strcmp(argv[i + 3], "BAD");
 
-		memcpy(&bits, &d, sizeof(bits));
-		show(s, strtoull(argv[i + 1], NULL, 0), bits, bad ? (char *)16 : argv[i + 3], bad ? (void *)16 : (void *)&s);
+		show(s, strtoull(argv[i + 1], NULL, 0), &d, bad ? (char *)16 : argv[i + 3], bad ? (void *)16 : (void *)&s);
 	}
 	return 0;
 }
@@ -51,7 +50,7 @@ VALUES = {
     **{f"s{bits}": ("n", f"s{bits}", "$arg1") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": ("n", f"u{bits}", "$arg2") for bits in (8, 16, 32, 64)},
     **{f"x{bits}": ("bits", f"x{bits}", "$arg2") for bits in (8, 16, 32, 64)},
-    "real": ("level", "double", "$arg3"), "short": ("payload", "float", "*(float*)$arg5"), "text": ("name", "string", "$arg4"),
+    "real": ("level", "double", "*(double*)$arg3"), "short": ("payload", "float", "*(float*)$arg5"), "text": ("name", "string", "$arg4"),
     "far": ("value", "s32", "*(s32*)$arg5"), "far64": ("how", "s64", "*(s64*)$arg5"),
     "array": ("string", "s16[2]", "$arg5"), "plain": ("n", "", "$arg1"),
     **{f"more{i}": ("n", "u32", "$arg2") for i in range(12)},  # so many that numbers of CTF's events have more than five bits
