@@ -452,6 +452,7 @@ static int run_plain(char **argv)
 		return cmd_fail(&command, code == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",
 				err.msg);
 	child_prepare(&child);
+	child_needs_reader();
 	child.on_end = on_end;
 	if (monitor_open_program(&monitor, NULL, NULL, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
@@ -625,6 +626,7 @@ static int run_pids(void)
 	if (take_pids(&p, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	child_prepare(&unused); /* signals, and as many descriptors as there may be */
+	child_needs_reader();
 	if (open_processes(p.v.v, p.v.n, &err) || begin_rows(p.v.v[0], &err)) {
 		freezer_end(&freezer);
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
@@ -640,6 +642,7 @@ static int run_board(void)
 	struct err err;
 
 	child_prepare(&unused); /* signals */
+	child_needs_reader();
 	monitor_begin_board(&monitor);
 	if (begin_rows(0, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

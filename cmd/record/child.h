@@ -35,6 +35,11 @@ struct child {
  * Call before any thread exists.
  */
 void child_prepare(struct child *c);
+/* What we print is for somebody to read: who has seen enough ends us.  After child_prepare(). */
+static inline void child_needs_reader(void)
+{
+	signal(SIGPIPE, SIG_DFL);
+}
 /* A descriptor: readable when somebody asks kron to end, by a signal that child_prepare() has blocked. */
 int child_open_signals_of_end(void);
 

@@ -416,8 +416,6 @@ static int finish(const struct collector_end *end, const struct program *p,
 	}
 	if (unsent)
 		cmd_fail(who, 0, "%s", err.msg);
-	if (counting) /* who reads its table may have seen enough */
-		signal(SIGPIPE, SIG_DFL);
 	failed = counting ? counting->at_end(&collector, &summary)
 			  : summary.error.msg[0] || summary.cut || unsent;
 	collector_free(&collector);
@@ -648,6 +646,8 @@ static int record_attached(void)
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	if (counting)
+		child_needs_reader();
 	flight_record_prepare(&opt);
 	if (attached_prepare(&attached, &err) || open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
@@ -749,6 +749,8 @@ static int record(char **argv)
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	if (counting)
+		child_needs_reader();
 	flight_record_prepare(&opt);
 	if ((program.verdict == PROGRAM_STATIC && attached_prepare(&attached, &err)) ||
 	    open_collector(&opt, &err))
