@@ -325,6 +325,15 @@ static void say_ranges(void)
 }
 
 /* A name that is wrong is told at once, and at the end, when it is certain. */
+/* Who has read enough closes the pipe.  What runs already is left then; what was started here goes on. */
+static void end_unread(void)
+{
+	const bool is_only_output = show.table.out == stdout && !save_dir && !port;
+
+	if ((pid_lists.n || board_name) && is_only_output && ferror(stdout))
+		kill(getpid(), SIGTERM);
+}
+
 static void on_row(void *ctx, const struct monitor_row *row)
 {
 	(void)ctx;
@@ -335,6 +344,7 @@ static void on_row(void *ctx, const struct monitor_row *row)
 	save_row(&save, row);
 	browser_row(&browser, row);
 	show_row(&show, row);
+	end_unread();
 }
 
 static void say_overruns(const struct monitor_summary *s)

@@ -164,6 +164,17 @@ def variables():
     need("nothing: the program and its libraries have no such variable\n" in rest, rest)
 
 
+def enough():
+    """Who reads a few rows and no more does not wait for the process's end."""
+    p = subprocess.Popen(["sleep", "1000"])
+    try:
+        r = subprocess.run(["sh", "-c", '"$0" monitor -q --every 20ms --pid "$1" | head -n 2', KRON, str(p.pid)], capture_output=True, text=True, timeout=60)
+        need(r.returncode == 0 and r.stdout.count("\n") == 2, r)
+        need(p.poll() is None, "the process has ended")
+    finally:
+        p.kill(), p.wait()
+
+
 MEMBERS = """
 #include <stdlib.h>
 #include <unistd.h>
@@ -567,6 +578,7 @@ with tap.Suite("monitor") as s:
     s.case("signals of a process that runs", signals_of_running)
     s.case("children", children)
     s.case("variables by name", variables)
+    s.case("a reader who has enough", enough)
     s.case("members of variables", members)
     s.case("variables that go", variables_that_go)
     s.case("eight threads stop at once", freeze)
