@@ -292,10 +292,15 @@ static int rename_trace(const char *path, const char *to, struct err *err)
 	return ret;
 }
 
+static char *older_of(const char *path)
+{
+	return xasprintf("%s.old.aside", path);
+}
+
 /* Move the trace at path to path.old, so that recording never destroys the last result. */
 static int set_aside(const char *path, struct writer_aside *aside, struct err *err)
 {
-	char *old = xasprintf("%s.old", path), *older = xasprintf("%s.old.old", path);
+	char *old = xasprintf("%s.old", path), *older = older_of(path);
 	struct err unused;
 	int ret;
 
@@ -324,9 +329,10 @@ void writer_settle_dir(struct writer_aside *aside)
 {
 	char *older;
 
-	if (!aside->has_older)
+	if (!aside->path)
 		return;
-	older = xasprintf("%s.old.old", aside->path);
+	/* perhaps of one that was killed before it had a directory */
+	older = older_of(aside->path);
 	writer_remove_dir(older);
 	xfree(older);
 	aside->has_older = false;
@@ -341,7 +347,7 @@ void writer_keep_dir(struct writer_aside *aside)
 /* What cannot go back stays where it is. */
 static void take_back(struct writer_aside *aside)
 {
-	char *old = xasprintf("%s.old", aside->path), *older = xasprintf("%s.old.old", aside->path);
+	char *old = xasprintf("%s.old", aside->path), *older = older_of(aside->path);
 
 	if ((!aside->has_old || !rename(old, aside->path)) && aside->has_older)
 		(void)!rename(older, old);

@@ -25,10 +25,10 @@ enum writer_text {
 extern const char *const writer_files[WRITER_TEXTS];
 
 /*
- * An empty directory of this name.  A trace that is there becomes path.old, and a path.old waits as path.old.old
+ * An empty directory of this name.  A trace that is there becomes path.old, and a path.old waits as path.old.aside
  * until it is known whether the recording is one:
  *
- *   writer_prepare_dir ─┬─► writer_settle_dir ─► writer_keep_dir   it is: path.old.old goes, at the latest at the end
+ *   writer_prepare_dir ─┬─► writer_settle_dir ─► writer_keep_dir   it is: path.old.aside goes, at the latest at the end
  *                       └─► writer_restore_dir                     it is not: all is as it was
  *
  * -EEXIST and its like, with a sentence, for a directory that holds anything else; then all is as it was, too.

@@ -71,12 +71,12 @@ def killed_between():
     for n in (11, 12, 13):
         record("--", "./p", str(n))
         if n == 12:
-            os.rename("kron.data.old", "kron.data.old.old")
+            os.rename("kron.data.old", "kron.data.old.aside")
     need(traces() == {"kron.data": 13, "kron.data.old": 12}, traces())
-    os.mkdir("kron.data.old.old")
-    open("kron.data.old.old/mine", "w").close()
+    os.mkdir("kron.data.old.aside")
+    open("kron.data.old.aside/mine", "w").close()
     record("-F", "wrok", "--", "./p", "1", status=125)
-    need(os.listdir("kron.data.old.old") == ["mine"] and kron("info", "kron.data").returncode == 0, os.listdir("."))
+    need(os.listdir("kron.data.old.aside") == ["mine"] and kron("info", "kron.data").returncode == 0, os.listdir("."))
 
 
 with Suite("refused") as s:
