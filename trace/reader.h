@@ -185,7 +185,8 @@ bool trace_sleep_has(const struct trace *t, const struct trace_sleep *s, uint32_
 bool trace_has_slept(const struct trace *t, uint32_t function);
 bool trace_was_out(const struct trace *t, uint32_t function);
 bool trace_slept_by_budget(const struct trace *t, uint32_t function);
-/* The groups that were off for some of the time, a bit each. */
+/* The groups that the row means, and those that were off for some of the time, a bit each. */
+uint32_t trace_sleep_groups(const struct trace_sleep *s);
 uint32_t trace_groups_off(const struct trace *t);
 
 /* The traces that were joined, in order; 0: it is one trace. */

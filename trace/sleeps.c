@@ -134,30 +134,41 @@ bool trace_sleep_has(const struct trace *t, const struct trace_sleep *s, uint32_
 	return s->of_groups ? has_group(t, s, function) : has_number(s, function);
 }
 
+/* Was it taken out by --budget, or asked for, or was its group off? */
+static bool has_slept(const struct trace *t, uint32_t function, bool asked, bool groups)
+{
+	for (size_t i = 0; i < t->nsleeps; i++) {
+		const struct trace_sleep *s = &t->sleeps[i];
+
+		if (!s->wakes && (s->by_budget || (s->of_groups ? groups : asked)) &&
+		    trace_sleep_has(t, s, function))
+			return true;
+	}
+	return false;
+}
+
 bool trace_has_slept(const struct trace *t, uint32_t function)
 {
-	for (size_t i = 0; i < t->nsleeps; i++)
-		if (!t->sleeps[i].wakes && trace_sleep_has(t, &t->sleeps[i], function))
-			return true;
-	return false;
+	return has_slept(t, function, true, true);
 }
 
 bool trace_was_out(const struct trace *t, uint32_t function)
 {
-	for (size_t i = 0; i < t->nsleeps; i++)
-		if (!t->sleeps[i].wakes && !t->sleeps[i].of_groups &&
-		    trace_sleep_has(t, &t->sleeps[i], function))
-			return true;
-	return false;
+	return has_slept(t, function, true, false);
 }
 
 bool trace_slept_by_budget(const struct trace *t, uint32_t function)
 {
-	for (size_t i = 0; i < t->nsleeps; i++)
-		if (t->sleeps[i].by_budget && !t->sleeps[i].wakes &&
-		    trace_sleep_has(t, &t->sleeps[i], function))
-			return true;
-	return false;
+	return has_slept(t, function, false, false);
+}
+
+uint32_t trace_sleep_groups(const struct trace_sleep *s)
+{
+	uint32_t groups = 0;
+
+	for (uint32_t g = 0; s->of_groups && g < KRON_LEVELS; g++)
+		groups |= (uint32_t)has_number(s, g) << g;
+	return groups;
 }
 
 uint32_t trace_groups_off(const struct trace *t)
@@ -165,7 +176,6 @@ uint32_t trace_groups_off(const struct trace *t)
 	uint32_t groups = 0;
 
 	for (size_t i = 0; i < t->nsleeps; i++)
-		for (uint32_t g = 0; t->sleeps[i].of_groups && g < KRON_LEVELS; g++)
-			groups |= (uint32_t)has_number(&t->sleeps[i], g) << g;
+		groups |= trace_sleep_groups(&t->sleeps[i]);
 	return groups;
 }

@@ -324,7 +324,6 @@ static void say_ranges(void)
 	}
 }
 
-/* A name that is wrong is told at once, and at the end, when it is certain. */
 /* Who has read enough closes the pipe.  What runs already is left then; what was started here goes on. */
 static void end_unread(void)
 {
@@ -334,6 +333,7 @@ static void end_unread(void)
 		kill(getpid(), SIGTERM);
 }
 
+/* A name that is wrong is told at once, and at the end, when it is certain. */
 static void on_row(void *ctx, const struct monitor_row *row)
 {
 	(void)ctx;
@@ -740,7 +740,8 @@ static int run(char **argv)
 	if (status)
 		return cmd_fail(&command, status, "%s", err.msg);
 	monitor.board = board_name ? &board : NULL;
-	guess_types(argv);
+	if (variables.n)
+		guess_types(argv);
 	monitor_prepare(&monitor);
 	show = (struct show){.table = {.out = is_silent ? NULL
 					      : path    ? output_stream(&out)

@@ -359,14 +359,14 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 	final = u.is_all && u.v.n && alone;
 	vec_for(&u.v, i)
 		final &= !i->may_come;
-	if (final)
+	if (final) {
 		end_early(p, u.v.v[0].sentence);
-	else
+	} else {
 		trace_writer_settle(c->journal.w);
-	if (!final)
 		vec_for(&u.v, i)
 			say("kron: %s%s", i->sentence,
 			    i->may_come || !alone ? "; what comes later may" : "");
+	}
 	unmatched_free(&u);
 	look_at_trigger(c->watch);
 }

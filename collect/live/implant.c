@@ -264,7 +264,7 @@ static int fail(const struct live_threads *t, const char *what, int code, struct
 	return err_set(err, -code, "%s process %d: %s", what, t->pid, strerror(-code));
 }
 
-/* Of the thread that makes the calls.  Others that inherit it from one that forbids it later are muted by the hook. */
+/* Only the thread that makes the calls is asked.  Who forbids it later is muted by the hook. */
 static bool may_read_clock(const struct implant *im, struct live_threads *t)
 {
 	int32_t mode;
@@ -282,16 +282,16 @@ int implant_put(const struct implant *im, struct live_threads *t, int *sock, int
 	if (code)
 		return err_set(err, -code, "process %d gets no memory for kron's runtime: %s",
 			       t->pid, strerror(-code));
-	if (may_read_clock(im, t))
-		code = map_code(im, t);
-	else
-		code = -EDOM;
-	if (code == -EDOM)
-		err_set(err, ENOTSUP,
+	if (!may_read_clock(im, t)) {
+		implant_remove(im, t);
+		return err_set(
+			err, ENOTSUP,
 			"process %d has forbidden itself to read the clock (PR_SET_TSC): a probe would "
 			"fault there",
 			t->pid);
-	else if (code)
+	}
+	code = map_code(im, t);
+	if (code)
 		fail(t, "kron's runtime cannot be mapped in", code, err);
 	else if ((code = connect_both(im, t, sock, theirs)))
 		fail(t, "no connection to", code, err);

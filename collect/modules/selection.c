@@ -69,14 +69,14 @@ static bool matches_alias(const struct globs *g, const char *aliases, match_fn *
 	return yes;
 }
 
+/* All of its names are asked, so that each glob has its due; its aliases by match(). */
 static bool matches_function(const struct globs *g, const char *name, const char *raw,
-			     const char *aliases)
+			     const char *aliases, match_fn *match)
 {
 	bool yes = matches_name(g, name);
 
-	/* all of them are asked, so that each glob has its due */
 	yes |= matches_any(g, raw);
-	yes |= matches_alias(g, aliases, matches_name);
+	yes |= matches_alias(g, aliases, match);
 	return yes;
 }
 
@@ -93,23 +93,13 @@ static bool has_word(const struct globs *g, const char *name)
 	return yes;
 }
 
-/* Likewise. */
-static bool is_excluded(const struct globs *g, const char *name, const char *raw,
-			const char *aliases)
-{
-	bool yes = matches_name(g, name);
-
-	yes |= matches_any(g, raw);
-	yes |= matches_alias(g, aliases, has_word);
-	return yes;
-}
-
 bool selection_has_function(const struct selection *s, const char *name, const char *raw,
 			    const char *aliases)
 {
-	const bool is_meant = matches_function(&s->only, name, raw, aliases) || !s->only.n;
+	const bool is_meant =
+		matches_function(&s->only, name, raw, aliases, matches_name) || !s->only.n;
 
-	return !is_excluded(&s->except, name, raw, aliases) && is_meant;
+	return !matches_function(&s->except, name, raw, aliases, has_word) && is_meant;
 }
 
 /*
@@ -204,7 +194,7 @@ static bool is_function_in(const struct globs *g, const struct plan *plan,
 	char unnamed[UNNAMED];
 
 	return name[0] ? matches_function(g, name, plan->strings + f->raw_name,
-					  plan->strings + f->aliases)
+					  plan->strings + f->aliases, matches_name)
 		       : matches_unnamed(g, stand_in(unnamed, f, path));
 }
 

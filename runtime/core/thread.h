@@ -73,6 +73,7 @@ struct rt_own {
 struct rt_own *rt_thread_own(void) __attribute__((visibility("hidden")));
 /* Its lane, by which trampolines or thunks find counters from now on; NULL: it has none, or they find none by it. */
 struct rt_lane *rt_thread_counting(void) __attribute__((visibility("hidden")));
+
 /* Its table of pages, for the trampolines (wire.h); where they find none they come to the slow path. */
 void rt_thread_set_pages(int64_t *table) __attribute__((visibility("hidden")));
 /* Its lane, if that has such a table and is found without a system call; else NULL. */

@@ -25,17 +25,6 @@ static const char *word_of(const struct trace_change *c)
 
 /* ---- groups ---- */
 
-static uint32_t groups_of(const struct trace_sleep *s)
-{
-	uint32_t groups = 0;
-
-	for (size_t i = 0; i < s->n; i++)
-		for (uint32_t g = s->numbers[i].first; g <= s->numbers[i].last && g < KRON_LEVELS;
-		     g++)
-			groups |= 1u << g;
-	return groups;
-}
-
 static void put_groups(const struct trace *t, FILE *out)
 {
 	char text[TEXT_GROUPS];
@@ -46,7 +35,7 @@ static void put_groups(const struct trace *t, FILE *out)
 		if (t->sleeps[i].of_groups)
 			fprintf(out, "+%11.6f s  %-7s  %s\n", seconds_at(t, t->sleeps[i].until),
 				t->sleeps[i].wakes ? "on" : "off",
-				text_groups(text, sizeof(text), groups_of(&t->sleeps[i])));
+				text_groups(text, sizeof(text), trace_sleep_groups(&t->sleeps[i])));
 }
 
 static void json_groups(struct json *j, const struct trace *t)
@@ -65,7 +54,7 @@ static void json_groups(struct json *j, const struct trace *t)
 		json_key(j, "groups");
 		json_open(j, '[');
 		for (uint64_t g = 0; g < KRON_LEVELS; g++)
-			if (groups_of(s) >> g & 1)
+			if (trace_sleep_groups(s) >> g & 1)
 				json_u64(j, g);
 		json_close(j, ']');
 		json_close(j, '}');
