@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,7 @@
 
 #define TRIES 8u
 #define SPARE 64u /* chunks that come while room is made */
+#define TAKERS_MAY_NS 10000000u
 
 struct copied {
 	uint64_t seq, word;
@@ -199,15 +201,39 @@ static void use_in_place(const struct segment *seg, struct copy *copy)
 	}
 }
 
+/* Acquire: what was counted as lost before; partner: the runtime's exchange. */
+static bool is_being_taken(const struct segment *seg, uint32_t i)
+{
+	uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
+
+	return kron_chunk_word_state(word) == KRON_CHUNK_TAKEN && word != KRON_TAKEN_BY_RECORDER;
+}
+
+/*
+ * Whoever takes a chunk counts its samples as lost a moment after it has no number any more.  What is
+ * not in the list any more is among the lost ones then.  One that was killed in between counts no more.
+ */
+static void wait_for_takers(const struct segment *seg)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + TAKERS_MAY_NS;
+	uint32_t ready = segment_ready(seg);
+
+	for (uint32_t i = 0; i < ready; i++)
+		while (is_being_taken(seg, i) && clock_ns(CLOCK_MONOTONIC) < until)
+			sched_yield();
+}
+
 static void copy_once(struct snapshot *s, struct copy *copy)
 {
 	const struct segment *seg = s->drain->seg;
 
 	tasks_look(s->drain->tasks, false, false); /* who has begun since the last round */
-	tasks_totals(s->drain->tasks, &s->before);
-	s->before.lost += s->gone;
 	s->left_out = 0;
 	list_chunks(s, copy);
+	if (!s->is_last)
+		wait_for_takers(seg);
+	tasks_totals(s->drain->tasks, &s->totals);
+	s->totals.lost += s->gone;
 	if (s->is_last)
 		use_in_place(seg, copy);
 	else
@@ -335,14 +361,14 @@ static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 
 	time_point_take(&now);
 	hz = tsc_hz(s->start, &now);
-	cost.on = probe_cost_mean(&cost, s->before.samples, s->before.samples_static);
+	cost.on = probe_cost_mean(&cost, s->totals.samples, s->totals.samples_static);
 	journal_session(j, "snapshot", "%s", s->why);
 	journal_session(j, "snapshot_left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
-	journal_session(j, "lost", "%" PRIu64, s->before.lost);
-	journal_session(j, "overwritten", "%" PRIu64, s->before.lost);
+	journal_session(j, "lost", "%" PRIu64, s->totals.lost);
+	journal_session(j, "overwritten", "%" PRIu64, s->totals.lost);
 	journal_session(j, "cut_off", "%" PRIu64, cut_off);
-	journal_session(j, "processes", "%" PRIu64, s->before.processes);
+	journal_session(j, "processes", "%" PRIu64, s->totals.processes);
 	if (cost.on)
 		journal_probe_cost(j, &cost);
 	journal_session(j, "tsc_hz", "%.0f", hz);

@@ -22,7 +22,7 @@ struct snapshot {
 	/* What came of it. */
 	uint64_t tsc;              /* everything up to here */
 	uint64_t last_tsc;         /* is_last: of the last sample of all */
-	struct task_totals before; /* what had been lost by then, and the like */
+	struct task_totals totals; /* what had been lost by then, and the like */
 	uint64_t samples;
 	uint64_t
 		left_out; /* chunks that threads took while they were copied, and those of theirs before */

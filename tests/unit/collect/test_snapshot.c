@@ -2,7 +2,9 @@
 /* test_snapshot.c - whose samples a snapshot of the ring holds, while threads take chunks from each other. */
 #include "tests/unit/collect/drain_rig.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "collect/flight/snapshot.h"
@@ -10,7 +12,7 @@
 
 #define FULL KRON_CHUNK_SAMPLES
 
-static uint64_t snapshot_of(struct recording *b, bool is_last, uint64_t *left_out)
+static struct snapshot snapshot_of(struct recording *b, bool is_last)
 {
 	const struct time_point start = {.tsc = 1000, .mono_ns = 1000};
 	char *to = xasprintf("%s/001", b->dir);
@@ -24,18 +26,17 @@ static uint64_t snapshot_of(struct recording *b, bool is_last, uint64_t *left_ou
 
 	if (snapshot_take(&s, &err))
 		fail_msg("%s", err.msg);
-	*left_out = s.left_out;
 	assert_int_equal(samples_in(to), s.samples);
 	writer_remove_dir(to);
 	xfree(to);
-	return s.samples;
+	return s;
 }
 
 static void what_is_being_taken_is_nobodys(void **state)
 {
 	pid_t a = start_sleeper(), c = start_sleeper();
 	struct recording b;
-	uint64_t left_out;
+	struct snapshot s;
 
 	(void)state;
 	board_open(&b, "taken", KRON_WHEN_FULL_WRAP);
@@ -50,9 +51,50 @@ static void what_is_being_taken_is_nobodys(void **state)
 	claim(&b, 2, KRON_CHUNK_OWNED, 0, 1, a);
 	claim(&b, 3, KRON_CHUNK_OWNED, 1, 2, c); /* no number yet */
 	for (int is_last = 0; is_last < 2; is_last++) {
-		assert_int_equal(snapshot_of(&b, is_last, &left_out), FULL + 5);
-		assert_int_equal(left_out, 0);
+		s = snapshot_of(&b, is_last);
+		assert_int_equal(s.samples, FULL + 5);
+		assert_int_equal(s.left_out, 0);
 	}
+	end_sleeper(a);
+	end_sleeper(c);
+	drain_all(&b.drain);
+	board_close(&b, false);
+}
+
+/* c has it, and counts a moment later what was in it. */
+static void *count_what_was_taken(void *arg)
+{
+	struct recording *b = arg;
+	const struct timespec a_moment = {.tv_nsec = 2000000};
+
+	nanosleep(&a_moment, NULL);
+	__atomic_fetch_add(&b->seg.procs[0].lost, FULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->seg.states[0], kron_chunk_word(KRON_CHUNK_OWNED, 1, 1, 2),
+			 __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void what_is_being_taken_counts_as_lost(void **state)
+{
+	pid_t a = start_sleeper(), c = start_sleeper();
+	struct recording b;
+	struct snapshot s;
+	pthread_t taker;
+
+	(void)state;
+	board_open(&b, "taking", KRON_WHEN_FULL_WRAP);
+	slot_claim(&b, 0, 1, a, 0);
+	slot_claim(&b, 1, 2, c, 0);
+	fill(&b, 0, FULL);
+	claim(&b, 0, KRON_CHUNK_TAKEN, 1, 2, c);
+	__atomic_store_n(&segment_chunk(&b.seg, 0)->seq, 0, __ATOMIC_RELAXED);
+	fill(&b, 1, 5);
+	claim(&b, 1, KRON_CHUNK_OWNED, 0, 1, a);
+	assert_int_equal(pthread_create(&taker, NULL, count_what_was_taken, &b), 0);
+	s = snapshot_of(&b, false);
+	pthread_join(taker, NULL);
+	assert_int_equal(s.samples, 5);
+	assert_int_equal(s.totals.lost, FULL);
 	end_sleeper(a);
 	end_sleeper(c);
 	drain_all(&b.drain);
@@ -96,7 +138,7 @@ static void a_time_in_the_future_drops_nobody_elses(void **state)
 	const uint64_t times[] = {now - 2 * keep, now, now + 16 * keep};
 	pid_t a = start_sleeper(), c = start_sleeper();
 	struct recording b;
-	uint64_t left_out;
+	struct snapshot s;
 
 	(void)state;
 	board_open(&b, "future", KRON_WHEN_FULL_WRAP);
@@ -110,8 +152,9 @@ static void a_time_in_the_future_drops_nobody_elses(void **state)
 	}
 	/* nor does a snapshot of what was until now hold it */
 	for (int is_last = 0; is_last < 2; is_last++) {
-		assert_int_equal(snapshot_of(&b, is_last, &left_out), FULL);
-		assert_int_equal(left_out, 0);
+		s = snapshot_of(&b, is_last);
+		assert_int_equal(s.samples, FULL);
+		assert_int_equal(s.left_out, 0);
 	}
 	assert_int_equal(drain_wrap(&b.drain, true), 1);
 	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FREE);
@@ -220,6 +263,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_being_taken_is_nobodys),
+		cmocka_unit_test(what_is_being_taken_counts_as_lost),
 		cmocka_unit_test(what_a_dead_one_was_taking_is_free_again),
 		cmocka_unit_test(a_time_in_the_future_drops_nobody_elses),
 		cmocka_unit_test(what_is_filled_during_the_look_stays),
