@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "board/model/gate.h"
 #include "board/model/holes.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
@@ -396,14 +397,18 @@ static uint32_t open_gates(const struct drain *d)
 {
 	const struct kron_ctl *ctl = d->seg->ctl;
 
-	if (!(__atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE) & KRON_CSR_SAMPLING))
-		return 0;
-	return __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE) & 0xffff;
+	return kron_gates_open(__atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE),
+			       __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE),
+			       __atomic_load_n(&ctl->config, __ATOMIC_ACQUIRE));
 }
 
-static void note_groups(struct drain *d, uint32_t groups, bool wakes, uint64_t until)
+struct span {
+	uint64_t from, until; /* of the samples' clock */
+};
+
+static void note_groups(struct drain *d, uint32_t groups, bool wakes, struct span when)
 {
-	const struct trace_sleep_line line = {d->gates_seen, until, wakes, TRACE_SLEEP_GROUPS,
+	const struct trace_sleep_line line = {when.from, when.until, wakes, TRACE_SLEEP_GROUPS,
 					      d->groups};
 	size_t n = 0;
 
@@ -415,26 +420,87 @@ static void note_groups(struct drain *d, uint32_t groups, bool wakes, uint64_t u
 		(void)journal_put_locked(d->journal, trace_writer_sleep, &line);
 }
 
+static void note_gates(struct drain *d, uint32_t now, struct span when)
+{
+	note_groups(d, d->gates & ~now, false, when);
+	note_groups(d, now & ~d->gates, true, when);
+	d->gates = now;
+}
+
+/* false: it is not there any more, or not yet. */
+static bool read_change(const struct kron_ctl *ctl, uint32_t number, struct kron_gate_change *out)
+{
+	const struct kron_gate_change *c = &ctl->gate_change[(number - 1) % KRON_GATE_CHANGES];
+	bool there = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) == number;
+
+	*out = (struct kron_gate_change){__atomic_load_n(&c->from, __ATOMIC_RELAXED),
+					 __atomic_load_n(&c->until, __ATOMIC_RELAXED),
+					 __atomic_load_n(&c->open, __ATOMIC_RELAXED), number};
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return there && __atomic_load_n(&c->number, __ATOMIC_RELAXED) == number;
+}
+
+/* Each with its time, up to this number.  Anybody may have written there: no time is before the last look, or to come. */
+static bool note_changes(struct drain *d, uint32_t last, uint64_t until)
+{
+	const struct kron_ctl *ctl = d->seg->ctl;
+	struct kron_gate_change c;
+	struct span when;
+
+	if (last - d->gate_changes > KRON_GATE_CHANGES)
+		return false;
+	while (d->gate_changes != last) {
+		if (!read_change(ctl, d->gate_changes + 1, &c))
+			return false;
+		when.from = board_clock_ticks(d->tasks->clock, c.from);
+		when.until = board_clock_ticks(d->tasks->clock, c.until);
+		if (when.from < d->gates_seen || when.until < when.from || when.until > until)
+			return false;
+		note_gates(d, c.open & 0xffff, when);
+		d->gates_seen = when.from;
+		d->gate_changes++;
+	}
+	return true;
+}
+
+/* More than are noted with their times: some time since the last look. */
+static void note_unseen(struct drain *d, uint32_t were, uint32_t now, uint64_t until)
+{
+	const struct span when = {d->gates_seen, until};
+	const uint32_t opened = were >> 16, closed = were & 0xffff;
+
+	note_gates(d, d->gates | opened, when);
+	note_gates(d, d->gates & ~closed, when);
+	note_gates(d, now, when);
+}
+
 /*
  * Whoever closes a gate, a probe, `kron ctl` or we ourselves: what runs on goes unseen from then on, until it is
- * opened again.  Readers must know when that was; that it was between two rounds will do.
+ * opened again.  Readers must know when that was.
  */
 void drain_notice_gates(struct drain *d, bool last)
 {
+	const struct kron_ctl *ctl = d->seg->ctl;
 	uint64_t from, until;
-	uint32_t now;
+	uint32_t now, were, changes;
 
 	journal_lock(d->journal);
 	if (!d->gates_done) {
 		from = board_clock_ticks(d->tasks->clock, clock_tsc());
+		changes = __atomic_load_n(&ctl->gate_changes, __ATOMIC_ACQUIRE);
+		were = __atomic_exchange_n(&d->seg->ctl->gates_were, 0, __ATOMIC_ACQ_REL);
 		now = open_gates(d);
 		until = board_clock_ticks(d->tasks->clock, clock_tsc());
-		if (d->gates_seen && now != d->gates) {
-			note_groups(d, d->gates & ~now, false, until);
-			note_groups(d, now & ~d->gates, true, until);
-		}
-		d->gates = now;
+		if (!d->gates_seen)
+			d->gates = now;
+		else if (!note_changes(d, changes, until))
+			note_unseen(d, were, now, until);
+		/* one that came meanwhile has its own time in the next round */
+		else if (now != d->gates &&
+			 changes == __atomic_load_n(&ctl->gate_changes, __ATOMIC_ACQUIRE))
+			note_gates(d, now, (struct span){d->gates_seen, until});
 		d->gates_seen = from;
+		d->gate_changes = changes;
 		d->gates_done = last; /* no round looks any more once we close them */
 	}
 	journal_unlock(d->journal);

@@ -59,6 +59,7 @@ struct drain {
 	/* With the journal's lock: */
 	uint32_t gates;          /* that were open, a bit each, */
 	uint64_t gates_seen;     /* at this time; 0: nobody has looked yet */
+	uint32_t gate_changes;   /* up to then */
 	bool gates_done;         /* the recording ends */
 	char groups[64];         /* a line's */
 	bool ending;             /* drain_all(): nobody will claim a chunk any more */

@@ -452,13 +452,6 @@ static int by_change(const void *a, const void *b)
 	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
 }
 
-static int by_end(const void *a, const void *b)
-{
-	const struct trace_sleep *x = a, *y = b;
-
-	return x->until < y->until ? -1 : x->until > y->until;
-}
-
 /* A number that the trace's tables do not have stays; but not where it would mean something in the whole. */
 static uint32_t unknown_number(const struct joined *node, uint32_t n)
 {
@@ -585,8 +578,7 @@ static void take_changes(struct join *j)
 		qsort(j->changes.v, j->changes.n, sizeof(*j->changes.v), by_change);
 	j->t->changes = j->changes.v;
 	j->t->nchanges = j->changes.n;
-	if (j->sleeps.n)
-		qsort(j->sleeps.v, j->sleeps.n, sizeof(*j->sleeps.v), by_end);
+	sleeps_order(j->sleeps.v, j->sleeps.n);
 	j->t->sleeps = j->sleeps.v;
 	j->t->nsleeps = j->sleeps.n;
 }

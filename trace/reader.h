@@ -102,8 +102,9 @@ struct trace_sleep {           /* functions went to sleep, or woke; or groups of
 	bool of_groups; /* the numbers are those of filter groups, whose gates closed, or opened */
 	struct trace_range {
 		uint32_t first, last;
-	} * numbers; /* of functions; ascending, apart */
-	size_t n;    /* of the ranges */
+	} * numbers;  /* of functions; ascending, apart */
+	size_t n;     /* of the ranges */
+	size_t place; /* in its table */
 };
 struct trace_jump;
 struct trace_untraced {

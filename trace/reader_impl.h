@@ -99,5 +99,7 @@ void sleeps_read(struct trace *t, int dirfd);
 void sleeps_free(struct trace *t);
 /* Its ranges have got other numbers: ascending again, and apart. */
 void sleeps_sort(struct trace_sleep *s);
+/* By their ends, whoever was noticed first. */
+void sleeps_order(struct trace_sleep *v, size_t n);
 
 #endif

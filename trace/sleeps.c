@@ -46,12 +46,28 @@ static bool read_numbers(const char *s, struct trace_sleep *out)
 	return s;
 }
 
+static int by_end(const void *a, const void *b)
+{
+	const struct trace_sleep *x = a, *y = b;
+
+	if (x->until != y->until)
+		return x->until < y->until ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+void sleeps_order(struct trace_sleep *v, size_t n)
+{
+	if (n)
+		qsort(v, n, sizeof(*v), by_end);
+}
+
 void sleeps_read(struct trace *t, int dirfd)
 {
 	VEC(struct trace_sleep) rows = {0};
 	struct trace_sleep_line x;
 	struct table_lines l;
-	uint64_t last = 0;
 
 	if (table_open(&l, dirfd, "sleeps")) /* most traces have none */
 		return;
@@ -62,13 +78,14 @@ void sleeps_read(struct trace *t, int dirfd)
 					.by_budget = x.by == TRACE_SLEEP_BUDGET,
 					.of_groups = x.by == TRACE_SLEEP_GROUPS};
 
-		if (x.since <= x.until && x.until >= last && read_numbers(x.numbers, &s)) {
+		s.place = rows.n;
+		if (x.since <= x.until && read_numbers(x.numbers, &s))
 			*vec_push(&rows) = s;
-			last = x.until;
-		} else
+		else
 			t->damaged++;
 	}
 	table_close(&l);
+	sleeps_order(rows.v, rows.n);
 	t->sleeps = rows.v;
 	t->nsleeps = rows.n;
 }

@@ -49,7 +49,6 @@ struct trace_writer {
 	int first_error;
 	int (*gate)(void *ctx); /* or NULL */
 	void *gate_ctx;
-	uint64_t slept_until; /* of the last line of `sleeps` */
 };
 
 /* ---- open ---- */
@@ -368,15 +367,9 @@ int trace_writer_change(struct trace_writer *w, const struct trace_change_line *
 	return put_row(w, WRITER_CHANGES, row_change, NULL, c, sizeof(*c));
 }
 
-/* In order of `until`, whoever was first to look at the clock. */
 int trace_writer_sleep(struct trace_writer *w, const struct trace_sleep_line *s)
 {
-	struct trace_sleep_line line = *s;
-
-	if (line.until < w->slept_until)
-		line.until = w->slept_until;
-	w->slept_until = line.until;
-	return put_row(w, WRITER_SLEEPS, row_sleep, NULL, &line, sizeof(line));
+	return put_row(w, WRITER_SLEEPS, row_sleep, NULL, s, sizeof(*s));
 }
 
 int trace_writer_untraced(struct trace_writer *w, const struct trace_untraced_line *u)

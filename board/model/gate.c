@@ -4,6 +4,8 @@
  */
 #include "board/model/gate.h"
 
+#include <stdbool.h>
+
 #define GATES_A_STORE 8u
 
 static uint8_t gate_of(const struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config,
@@ -17,9 +19,25 @@ static uint8_t gate_of(const struct kron_ctl *ctl, uint32_t csr, uint32_t filter
 	return KRON_GATE(ctl->bus == KRON_BUS_LANE ? KRON_GATE_DROP : KRON_GATE_TAKE, level);
 }
 
+static void note_change(struct kron_ctl *ctl, uint64_t from, uint32_t open)
+{
+	const uint32_t number = __atomic_add_fetch(&ctl->gate_changes, 1, __ATOMIC_ACQ_REL);
+	struct kron_gate_change *c = &ctl->gate_change[(number - 1) % KRON_GATE_CHANGES];
+
+	__atomic_store_n(&c->number, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&c->from, from, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->until, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
+	__atomic_store_n(&c->open, open, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->number, number, __ATOMIC_RELEASE);
+}
+
 void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config)
 {
 	uint64_t *word = (uint64_t *)ctl->gate;
+	const uint64_t from = __builtin_ia32_rdtsc();
+	const uint32_t open = kron_gates_open(csr, filter, config);
+	bool changed = false;
 	unsigned first, i;
 
 	for (first = 0; first < KRON_LEVELS; first += GATES_A_STORE) {
@@ -27,8 +45,13 @@ void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t
 
 		for (i = 0; i < GATES_A_STORE; i++)
 			gates |= (uint64_t)gate_of(ctl, csr, filter, config, first + i) << 8 * i;
-		__atomic_store_n(&word[first / GATES_A_STORE], gates, __ATOMIC_RELEASE);
+		changed |= __atomic_exchange_n(&word[first / GATES_A_STORE], gates,
+					       __ATOMIC_ACQ_REL) != gates;
 	}
+	if (!changed)
+		return;
+	__atomic_fetch_or(&ctl->gates_were, open << 16 | (~open & 0xffffu), __ATOMIC_RELAXED);
+	note_change(ctl, from, open);
 }
 
 void kron_gate_recompute(struct kron_ctl *ctl)

@@ -16,9 +16,16 @@ static inline int kron_gate_is_open(uint32_t csr, uint32_t filter, uint32_t conf
 	       (filter >> level & 1) != 0;
 }
 
+/* Those that are open, a bit each. */
+static inline uint32_t kron_gates_open(uint32_t csr, uint32_t filter, uint32_t config)
+{
+	return kron_gate_is_open(csr, 0xffff, config, 0) ? filter & 0xffff : 0;
+}
+
 /*
  * Make the gates say what these registers say.  Two stores of eight gates each: probes that run
  * meanwhile see the old ones or the new ones.  Who may do this when: board_repair_gates().
+ * A change is noted for the recorder.  Reads the TSC.
  */
 void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config)
 	__attribute__((visibility("hidden")));

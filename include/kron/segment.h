@@ -55,6 +55,9 @@
  *     wakers                  C        R      acquire, release
  *     csr, filter, config     B        R, C   relaxed; who writes looks again (board_repair_gates())
  *     gate                    B        T, R   relaxed: an old one is as good as a moment ago
+ *     gates_were              B, C     C      relaxed, RMW: bits that are only set, until C takes them
+ *     gate_changes            B        C      -> gates_were; RMW: each number is given once
+ *     gate_change: number     B        C      -> the change's other fields; 0 while they are written
  *     lost_unowned, counts    R        C      relaxed, RMW: sums
  *     counts_ready            C        R      -> the entries' pages
  *     counts_used             R        R, C   -> the entry's word
@@ -82,7 +85,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 5u
+#define KRON_SEGMENT_VERSION 6u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -147,6 +150,14 @@ struct kron_line {
 };
 #define KRON_LINE_UNUSED 0xffffffffu
 
+/* The gates were changed, by whom ever: between two readings of the TSC. */
+#define KRON_GATE_CHANGES 32u
+struct kron_gate_change {
+	uint64_t from, until;
+	uint32_t open;   /* levels, a bit each */
+	uint32_t number; /* of all changes, from 1; last, for it says that the rest is there */
+};
+
 /* ---- calls, on the lane bus ----
  *
  * Each function of a recording that counts calls has a counter.  A thread's lie in chunks of its own, 8,190
@@ -201,6 +212,9 @@ struct kron_ctl {
 	uint32_t constant_time;
 	uint32_t permanent; /* 1: made by `kron board create`; else it goes with its recorder */
 
+	/* Levels whose gate was closed since the collector looked, bits 0-15, and open, 16-31 */
+	uint32_t gates_were;
+
 	/* Losses that belong to no process slot (table full). RT, atomic. */
 	uint64_t lost_unowned;
 
@@ -226,6 +240,10 @@ struct kron_ctl {
 	uint32_t counts_ready; /* entries [0, ready) have pages */
 	uint32_t counts_used;  /* RT, atomic: entries [0, used) have been owned; only grows */
 	uint32_t wakers;       /* atomic: collector's threads that wake waiters just now */
+
+	/* The last changes of the gates; what has been overwritten is in gates_were, without a time. */
+	uint32_t gate_changes; /* atomic: how many there were */
+	struct kron_gate_change gate_change[KRON_GATE_CHANGES];
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
 _Static_assert(__builtin_offsetof(struct kron_ctl, line) == 192, "RT_LINE_OWNER");

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import KRON, Suite, compile_text, need, wait_for  # noqa: E402
+from tap import BUILD, KRON, SRC, Suite, compile_text, need, wait_for  # noqa: E402
 
 SERVER = r"""
 #include <stdio.h>
@@ -34,6 +34,24 @@ NOINLINE long handle(void)
 }
 NOINLINE void outer(void) { for (long t = 0; t >= 0; printf("%ld\n", t), fflush(stdout)) t = handle(); __asm__ volatile(""); }
 int main(void) { outer(); return 0; }
+"""
+# Its group goes off in the second call and on in the third, by the program itself: all within 30 ms.
+SWITCHER = r"""
+#include <mk.h>
+#include <stdio.h>
+#include <time.h>
+#define NOINLINE __attribute__((noinline))
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000L + t.tv_nsec; }
+NOINLINE long handle(int i)
+{
+    long t = now();
+    while (now() - t < 5000000) {}
+    if (i == 1) mk_filter = mk_filter & ~1u;
+    if (i == 2) mk_filter = mk_filter | 1u;
+    return now() - t;
+}
+NOINLINE void outer(void) { for (int i = 0; i < 7; i++) printf("%ld\n", handle(i)); __asm__ volatile(""); }
+int main(void) { MK_DEFAULT_MAP(); outer(); return 0; }
 """
 SLACK = 2e6  # ns: what a probe, or a descheduled thread, may add
 LEAST = 0.08e9  # ns: it ran for 150 ms before, and the recorder looks every 50 ms
@@ -77,7 +95,10 @@ def handles(*options):
 
 
 def check(off, on, groups, *options):
-    lengths = record(off, on, *options)
+    compare(record(off, on, *options), groups, LEAST)
+
+
+def compare(lengths, groups, least):
     found = handles()
     # the last one is that which finds the end of its input
     need(len(found) == CALLS, f"{found}, and the program had {lengths}")
@@ -86,7 +107,7 @@ def check(off, on, groups, *options):
         if i == TURNED[0]:
             need(kind == "inferred" and spans == "true", f"{found[i]} has no exit")
             need(length < n, f"{found[i]}: {n} ns")
-            need(length > LEAST, f"{found[i]}: it ran for longer before the group went off")
+            need(length > least, f"{found[i]}: it ran for longer before the group went off")
         else:
             need(kind == "call" and spans == "false" and abs(length - n) < SLACK, f"{found[i]}: {n} ns")
     changes = [(c["what"], c["groups"]) for c in json.loads(kron("info", "--json", "t")[0])["group_changes"]]
@@ -114,6 +135,19 @@ def shared_clock():
 
 def board():
     check(["off", "0"], ["on", "0"], [0], "--bus", "exact")
+
+
+def by_program():
+    """Off and on between two looks of the recorder."""
+    compile_text("switcher", SWITCHER, f"-I{SRC}/include", os.path.join(BUILD, "board/libmk/libmk.a"), "-pthread")
+    board = f"groups-{os.getpid()}"
+    kron("board", "create", board)
+    try:
+        said = subprocess.run([KRON, "record", "-q", "-o", "t", "--board", board, "--bus", "lane", "--", "./switcher"],
+                              capture_output=True, text=True, check=True, env={**os.environ, "KRON_BOARD": board}).stdout
+    finally:
+        kron("board", "rm", board)
+    compare([int(n) for n in said.split()], [0], 4.9e6)
 
 
 def to_the_end():
@@ -174,6 +208,7 @@ with Suite("groups") as s:
     s.case("the Filter Register", register)
     s.case("with a clock that is shared", shared_clock)
     s.case("on the emulated board", board)
+    s.case("by the program, for a few milliseconds", by_program)
     s.case("off to the end", to_the_end)
     s.case("in all reports", reports)
     s.case("off and on at once", quick)
