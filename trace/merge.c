@@ -275,6 +275,18 @@ static void find_limit(struct trace_cursor *c)
 	c->limit_lane = second ? second->lane : UINT32_MAX;
 }
 
+#define OFF_ERROR_US 5 /* of times in records of context switches, on the samples' clock */
+
+static struct sparse *sparse_new(const struct trace *own, uint32_t tid, unsigned every)
+{
+	struct sparse *x = xcalloc(1, sizeof(*x));
+
+	x->every = every;
+	x->off = lane_off(own, tid, &x->noff);
+	x->off_error = (uint64_t)(own->tsc_hz * OFF_ERROR_US / 1e6);
+	return x;
+}
+
 static void add_lane(struct trace_cursor *c, uint32_t lane)
 {
 	const struct trace_priv *p = priv_of(c->t);
@@ -286,10 +298,9 @@ static void add_lane(struct trace_cursor *c, uint32_t lane)
 	r->first_cpu = r->joined ? r->joined->node.first_cpu : 0;
 	r->start = r->joined ? r->joined->t->start_tsc : c->t->start_tsc;
 	every = trace_node_clock_every(c->t, c->t->lanes[lane].node);
-	if (every > 1) {
-		r->sparse = xcalloc(1, sizeof(*r->sparse));
-		r->sparse->every = every;
-	}
+	if (every > 1)
+		r->sparse =
+			sparse_new(r->joined ? r->joined->t : c->t, c->t->lanes[lane].tid, every);
 	r->chunk = p->lane_first[lane];
 	r->chunk_end = p->lane_first[lane + 1];
 	if (next_chunk(c->t, r) && advance(c->t, r))

@@ -5,10 +5,10 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
-#include "trace/clock_fit.h"
+#include "trace/times/clock_fit.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
-#include "trace/timeline.h"
+#include "trace/times/timeline.h"
 
 struct session_entry {
 	char *key, *value;
@@ -56,6 +56,7 @@ struct trace_priv {
 	size_t read_since;          /* bytes of chunks since all pages were given back */
 	trace_progress_fn progress; /* may be NULL */
 	uint64_t read, pass;        /* its arguments */
+	struct lanes_off *off;      /* NULL: nobody has asked */
 };
 
 static inline struct trace_priv *priv_of(const struct trace *t)
@@ -92,6 +93,13 @@ void lanes_will_read(const struct trace *t, const struct chunk_ref *c);
 void lanes_have_read(const struct trace *t, const struct chunk_ref *c);
 /* lanes_will_read(), and the walk over its samples. */
 void lanes_walk(const struct trace *t, const struct chunk_ref *c, struct sample_walk *w);
+
+/* ---- threads off their processors (lane_off.c) ---- */
+
+struct sparse_off;
+/* When the thread of this trace was, by time; the file is read when somebody asks first. */
+const struct sparse_off *lane_off(const struct trace *t, uint32_t tid, size_t *n);
+void lanes_off_free(struct lanes_off *o);
 
 /* ---- functions that sleep (sleeps.c) ---- */
 

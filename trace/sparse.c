@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 #define HELD_MAX 8192u /* garbage may have no reading at all */
 #define SMOOTH 8u
 #define WAITED 8u /* this many times the usual distance */
@@ -13,8 +15,32 @@ static bool is_copy(const struct sparse_sample *s)
 	return s->s.time_lo & 1;
 }
 
+/*
+ * When the thread left its processor after a reading: what copies that was taken before.  UINT64_MAX: nobody knows.  If
+ * the next reading was made while the thread was off, it is somebody else's, who borrows its memory.
+ */
+static uint64_t left_after(const struct sparse *x, uint64_t reading, uint64_t next)
+{
+	const struct sparse_off *off;
+	size_t at;
+
+	if (!x->noff || x->is_child)
+		return UINT64_MAX;
+	at = partition_point(i, x->noff, x->off[i].out <= reading);
+	if (at == x->noff)
+		return UINT64_MAX;
+	off = &x->off[at];
+	if (next > off->out + x->off_error && next + x->off_error < off->in)
+		return UINT64_MAX;
+	return off->out + x->off_error;
+}
+
 static void settle(struct sparse *x, struct sparse_sample *s, uint64_t tsc, uint64_t hi)
 {
+	const uint64_t left = s->lo < hi ? left_after(x, s->lo, hi) : hi;
+
+	if (left < hi)
+		hi = left;
 	if (tsc < s->lo)
 		tsc = s->lo;
 	if (tsc > hi)
@@ -58,13 +84,15 @@ static void settle_before(struct sparse *x, uint64_t reading, enum waited waited
 {
 	const size_t first = x->unsettled, end = x->held.n;
 	uint32_t n = count_before(x, reading), k = 0;
-	uint64_t step, from = x->base;
+	uint64_t step, left, from = x->base;
 
 	if (!n)
 		return;
 	if (!from)
 		from = x->held.v[first].lo;
-	step = step_of(x, from, reading, n, waited);
+	left = left_after(x, from, reading);
+	step = left < reading ? step_of(x, from, left, n, WAITED_NOT)
+			      : step_of(x, from, reading, n, waited);
 	for (size_t i = first; i < end; i++) {
 		struct sparse_sample *s = &x->held.v[i];
 
@@ -95,16 +123,28 @@ static enum waited has_waited(const struct sparse *x, const struct sparse_sample
 	return x->since + 1 < x->every ? WAITED_SURELY : WAITED_NOT;
 }
 
+/* Its readings are its own, and so are copies of them, until it has ended. */
+static void notice_child(struct sparse *x, uint32_t event)
+{
+	if (event == KRON_EVENT_VFORK || event == KRON_EVENT_SPAWN ||
+	    event == KRON_EVENT_CHILD_LIVES)
+		x->is_child = true;
+	else if (event == KRON_EVENT_CHILD_ENDS)
+		x->is_child = false;
+}
+
 void sparse_put(struct sparse *x, const struct sparse_sample *s)
 {
 	struct sparse_sample *new;
 
 	if (x->at == x->held.n || x->at >= 512)
 		make_room(x);
-	if (!is_copy(s))
+	if (!is_copy(s)) {
 		settle_before(x, s->tsc, has_waited(x, s));
-	else if (x->held.n - x->unsettled >= HELD_MAX)
+		notice_child(x, s->s.event);
+	} else if (x->held.n - x->unsettled >= HELD_MAX) {
 		sparse_end(x, s->tsc);
+	}
 	new = vec_push(&x->held);
 	*new = *s;
 	new->is_settled = false;

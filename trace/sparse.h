@@ -8,7 +8,8 @@
  * A copy was taken after the reading that it copies, and before the next later one that follows it in the lane.
  * In between nothing is known but the order, so it is put at equal distances.  A thread that was off its
  * processor reads the clock before its turn: then the copies before are put at the distances that the lane has
- * had, for it is afterwards that it waited.  A reading of an event that reads each time (--timed, -p) may mean that or
+ * had, for it is afterwards that it waited.  With the kernel's record of when it left they are between the
+ * reading and that: whoever was switched away since a reading does not copy it (runtime/dynamic/thunk_sparse.S).  A reading of an event that reads each time (--timed, -p) may mean that or
  * nothing: there the distances that the lane has had count as well, and grow until they fit.
  *
  * Knows one lane.  Bound: as many samples are held as share a reading.
@@ -35,6 +36,11 @@ struct sparse_sample {
 	bool is_settled;   /* these three are known */
 };
 
+/* The thread was off its processor; in == out: nobody knows how long. */
+struct sparse_off {
+	uint64_t out, in;
+};
+
 struct sparse {
 	VEC(struct sparse_sample) held;
 	size_t at;        /* the next one to be given */
@@ -43,6 +49,11 @@ struct sparse {
 	uint64_t gap;     /* what lies between two samples, smoothed; 0: not known */
 	unsigned every;   /* so many samples share a reading; 0: not known */
 	unsigned since;   /* samples since a reading of an event that does not read each time */
+	/* May be set before the first one is put: when the thread was off, and by how much that may be wrong. */
+	const struct sparse_off *off;
+	size_t noff;
+	uint64_t off_error;
+	bool is_child; /* what stores here is a child that borrows the thread's memory, not the thread */
 };
 
 /* The next sample of the lane; tsc is its time as it stands there. */

@@ -655,5 +655,6 @@ void tables_free(struct trace *t)
 	xfree(t->untraced);
 	xfree(p->thread_names);
 	xfree(p->told);
+	lanes_off_free(p->off);
 	xfree(p->function_at);
 }

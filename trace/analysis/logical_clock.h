@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "trace/reader.h"
-#include "trace/timeline.h"
+#include "trace/times/timeline.h"
 
 struct logical_clock {
 	struct timeline *moves; /* by node: from times on the common line to mended ones */

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "trace/clock_fit.h"
+#include "trace/times/clock_fit.h"
 
 #define HZ 2.4e9
 #define START_NS 5000000000.0 /* of the reference, when the node begins */

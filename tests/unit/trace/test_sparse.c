@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/search.h"
 #include "trace/sparse.h"
 #include "trace/text.h"
 
@@ -23,6 +24,7 @@
 struct taken {
 	struct sparse_sample s;
 	uint64_t truth;
+	uint64_t looked; /* that it had not been switched away */
 	bool is_there;
 };
 
@@ -30,15 +32,33 @@ static struct taken slots[SAMPLES + 4096];
 static uint32_t nslots;
 static uint64_t now, stamp;
 static unsigned every;
+static struct sparse_off off[8 * SAMPLES];
+static size_t noff;
+static bool has_mark, may_leave;
 
 static uint64_t rnd(uint64_t below)
 {
 	return (uint64_t)random() % below;
 }
 
+/* Another thread has the processor meanwhile. */
+static void maybe_leave(void)
+{
+	struct sparse_off *o = &off[noff];
+
+	if (!may_leave || rnd(50) || noff == sizeof(off) / sizeof(*off))
+		return;
+	o->out = ++now;
+	now += 1 + rnd(3000000);
+	o->in = now++;
+	noff++;
+	has_mark = false;
+}
+
 static void pass_time(void)
 {
 	now += rnd(40) ? 1 + rnd(30) : 1 + rnd(100000);
+	maybe_leave();
 }
 
 static void sample(unsigned depth);
@@ -48,6 +68,7 @@ static void maybe_signal(unsigned depth)
 {
 	if (depth == DEEPEST || rnd(60))
 		return;
+	has_mark = false;
 	for (uint64_t n = rnd(40); n; n--)
 		sample(depth + 1);
 }
@@ -63,7 +84,9 @@ static void sample(unsigned depth)
 		return;
 	pass_time();
 	maybe_signal(depth);
-	if (slot % every == 0 || !stamp) {
+	t->looked = now;
+	if (slot % every == 0 || !stamp || !has_mark) {
+		has_mark = true;
 		do {
 			before = stamp;
 			maybe_signal(depth);
@@ -87,11 +110,19 @@ static void sample(unsigned depth)
 	t->is_there = true;
 }
 
+static uint64_t next_leave(uint64_t after)
+{
+	size_t at = partition_point(i, noff, off[i].out <= after);
+
+	return at < noff ? off[at].out : UINT64_MAX;
+}
+
 static void compare(const struct sparse_sample *s, uint32_t slot, uint64_t *last)
 {
 	assert_int_equal(s->s.event, slot);
 	assert_true(s->lo <= slots[slot].truth);
-	assert_true(slots[slot].truth <= s->hi);
+	assert_true((may_leave ? slots[slot].looked : slots[slot].truth) <= s->hi);
+	assert_true(s->hi <= next_leave(s->lo) || s->hi == s->lo);
 	assert_true(s->lo <= s->tsc && s->tsc <= s->hi);
 	if (!(s->s.time_lo & 1))
 		assert_true(s->lo == s->hi && s->tsc == slots[slot].truth);
@@ -100,7 +131,7 @@ static void compare(const struct sparse_sample *s, uint32_t slot, uint64_t *last
 
 static void run_once(unsigned n)
 {
-	struct sparse x = {0};
+	struct sparse x = {.off = off};
 	const struct sparse_sample *s;
 	uint32_t put = 0, given = 0;
 	uint64_t last = 0;
@@ -109,10 +140,12 @@ static void run_once(unsigned n)
 	nslots = 0;
 	now = 1000001;
 	stamp = 0;
+	noff = 0;
 	for (uint32_t i = 0; i < SAMPLES + 4096; i++)
 		slots[i] = (struct taken){0};
 	while (nslots < SAMPLES)
 		sample(0);
+	x.noff = noff;
 	while (put < SAMPLES && slots[put].is_there) {
 		sparse_put(&x, &slots[put++].s);
 		while ((s = sparse_next(&x)))
@@ -130,9 +163,53 @@ static void bounds_contain_the_truth(void **state)
 {
 	(void)state;
 	srandom(15);
+	may_leave = false;
 	for (unsigned n = 2; n <= 256; n *= 2)
 		for (int i = 0; i < 4; i++)
 			run_once(n);
+}
+
+/* The kernel's records say when the thread was switched away: what copies a reading was before that. */
+static void bounds_end_where_it_left(void **state)
+{
+	(void)state;
+	srandom(16);
+	may_leave = true;
+	for (unsigned n = 2; n <= 256; n *= 2)
+		for (int i = 0; i < 4; i++)
+			run_once(n);
+}
+
+static struct sparse_sample made(uint64_t tsc, uint32_t event)
+{
+	return (struct sparse_sample){.s = {.head = 1, .event = event, .time_lo = (uint32_t)tsc},
+				      .tsc = tsc};
+}
+
+/* What borrows its memory goes on while the thread stands still. */
+static void a_child_is_not_the_thread(void **state)
+{
+	const struct sparse_off away = {2000, 9000};
+	const struct sparse_sample in[] = {made(1000, 1), made(1200, KRON_EVENT_VFORK),
+					   made(1001, 2), made(5000, KRON_EVENT_CHILD_ENDS),
+					   made(9100, 3)};
+	const struct sparse_sample foreign[] = {made(1000, 1), made(1001, 2), made(5000, 3)};
+	struct sparse x = {.off = &away, .noff = 1}, y = {.off = &away, .noff = 1};
+	const struct sparse_sample *s;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		sparse_put(&x, &in[i]);
+	while ((s = sparse_next(&x)))
+		if (s->s.event == 2)
+			assert_int_equal(s->hi, 5000);
+	for (unsigned i = 0; i < 3; i++)
+		sparse_put(&y, &foreign[i]);
+	while ((s = sparse_next(&y)))
+		if (s->s.event == 2)
+			assert_int_equal(s->hi, 5000);
+	sparse_free(&x);
+	sparse_free(&y);
 }
 
 /* Without handlers times never go back. */
@@ -279,6 +356,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_contain_the_truth),
+		cmocka_unit_test(bounds_end_where_it_left),
+		cmocka_unit_test(a_child_is_not_the_thread),
 		cmocka_unit_test(estimates_go_on),
 		cmocka_unit_test(a_slow_phase_is_learnt),
 		cmocka_unit_test(a_sleep_is_not_shared_out),

@@ -9,7 +9,7 @@
  * No two clocks that anybody adjusts drift apart by more than DRIFT: Linux slews by half of that.  Readings within a
  * millisecond tell less than that of the rate.
  */
-#include "trace/clock_fit.h"
+#include "trace/times/clock_fit.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  * A tick becomes itself, the difference of the clocks at the knot, and what the clocks have drifted apart
  * since, which is small: as a double it is exact to a tick over weeks where both count at about one rate.
  */
-#include "trace/timeline.h"
+#include "trace/times/timeline.h"
 
 #include "base/search.h"
 
