@@ -52,11 +52,37 @@ def need(condition, text):
         raise Wrong(str(text))
 
 
+# What tells a compiler nothing of the case's folder, and has it leave nothing there but the program.
+PLAIN_WORD = re.compile(
+    r"-(O\w|g\w*|s|w|static|static-pie|shared|pie|no-pie|pthread|rdynamic|std=\w+|Wl,-z,\w+|Wl,--build-id(=\w+)?"
+    r"|f(?!profile|test|save|dump|stack-usage)[\w=-]+|[mDlW][\w=+-]*)$"
+)
+made_in, made = None, {}  # the suite's folder for what its cases have compiled; by command, the program there
+
+
+def is_plain(words):
+    return all(w.startswith((f"{SRC}/", f"-I{SRC}/")) or PLAIN_WORD.match(w) for w in words)
+
+
+def compile_once(out, *command, same=None):
+    """Runs the compiler, or takes what it made in an earlier case; same: so does one that reads files of the case's
+    folder, and this is what is in them."""
+    key = (os.getcwd(), same, *command) if made_in and (same or is_plain(command[1:])) else None
+    if key in made:
+        shutil.copy(made[key], out)
+        return
+    subprocess.run([*command, "-o", out], check=True)
+    if key:
+        os.makedirs(made_in, exist_ok=True)
+        made[key] = os.path.join(made_in, str(len(made)))
+        shutil.copy(out, made[key])
+
+
 def compile_c(out, source, *flags, compiler=None):
     """A test program; source is below tests/."""
-    subprocess.run(
-        [*([compiler] if compiler else CC), "-O2", "-o", out, os.path.join(SRC, "tests", source),
-         f"-I{SRC}/tests/torture", "-pthread", *flags], check=True
+    compile_once(
+        out, *([compiler] if compiler else CC), "-O2", os.path.join(SRC, "tests", source),
+        f"-I{SRC}/tests/torture", "-pthread", *flags
     )
 
 
@@ -64,7 +90,8 @@ def compile_text(out, text, *flags):
     """A test program from its text."""
     with open(f"{out}.c", "w") as f:
         f.write(text)
-    subprocess.run([*CC, "-O2", "-o", out, f"{out}.c", *flags], check=True)
+    same = text if is_plain(flags) and '#include "' not in text else None
+    compile_once(out, *CC, "-O2", f"{out}.c", *flags, same=same)
 
 
 def need_root():
@@ -145,11 +172,13 @@ class Suite:
         self.count, self.failed, self.name = 0, 0, name
 
     def __enter__(self):
+        global made_in
         if not os.access(KRON, os.X_OK):
             print(f"Bail out! no {KRON}")
             sys.exit(99)
         self.folder = tempfile.mkdtemp(prefix=f"kron-{self.name}.")
         os.chdir(self.folder)
+        made_in = os.path.join(self.folder, "made")
         # one cache for the file, and nothing of the user's
         os.environ["XDG_CACHE_HOME"] = os.path.join(self.folder, "cache")
         os.environ["HOME"] = self.folder

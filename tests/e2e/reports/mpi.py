@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import KRON, SRC, Skip, Suite, need, rnd  # noqa: E402
+from tap import KRON, SRC, Skip, Suite, compile_once, need, rnd  # noqa: E402
 
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1")
 ROUNDS = 18
@@ -32,7 +32,7 @@ def build():
         raise Skip("no Open MPI here")
     if not works():
         raise Skip("Open MPI cannot start ranks here")
-    subprocess.run(["mpicc.openmpi", "-O1", "-g", "-o", "talk", f"{SRC}/tests/e2e/reports/mpi_talk.c"], check=True)
+    compile_once("talk", "mpicc.openmpi", "-O1", "-g", f"{SRC}/tests/e2e/reports/mpi_talk.c")
 
 
 def run(*command, status=0, seconds=120):

@@ -271,8 +271,9 @@ def check_truth(report, edges, truth, lost=0):
 def build(name, source, *flags):
     if not os.path.exists(name):
         cc = [os.environ.get("CXX", "g++")] if source.endswith(".cc") else tap.CC
-        subprocess.run([*cc, "-O2", "-g", "-o", name, os.path.join(SRC, "tests", PROGRAMS + source),
-                        "-I" + os.path.join(SRC, "tests", PROGRAMS), "-pthread", *flags], check=True)
+        # the libraries that they are linked with are the same each time
+        tap.compile_once(name, *cc, "-O2", "-g", os.path.join(SRC, "tests", PROGRAMS + source),
+                         "-I" + os.path.join(SRC, "tests", PROGRAMS), "-pthread", *flags, same=name)
     return "./" + name
 
 
