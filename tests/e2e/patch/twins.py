@@ -126,6 +126,10 @@ def build_ways():
         yield "gcc-O2-shared", "gcc", "g++", ["-O2", "-fPIC", "-shared"]
 
 
+# How they are linked: what is compiled is the same.
+LINKED = ("-fuse-ld=gold", "-fuse-ld=lld", "-static")
+
+
 def compile_one(compiler, flags, sources, out):
     if "PROFILE" in flags:
         flags = [f for f in flags if f != "PROFILE"]
@@ -134,7 +138,15 @@ def compile_one(compiler, flags, sources, out):
         subprocess.run([out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         flags = flags + ["-fprofile-use=" + where, "-Wno-missing-profile",
                          "-Wno-coverage-mismatch"]
-    run(compiler, *flags, *sources, "-o", out)
+    if not set(flags) & set(LINKED):
+        run(compiler, *flags, *sources, "-o", out)
+        return
+    objects = []
+    for source in sources:
+        objects.append(os.path.join(os.path.dirname(out), os.path.basename(source) + ".o"))
+        if not os.path.exists(objects[-1]):
+            run(compiler, *(f for f in flags if f not in LINKED), "-c", source, "-o", objects[-1])
+    run(compiler, *flags, *objects, "-o", out)
 
 
 def subjects(wanted):

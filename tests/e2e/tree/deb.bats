@@ -21,7 +21,9 @@ setup_file() {
 	# KRON_TOP_BUILD has perhaps packages of its user's in deb/
 	touch "$BATS_FILE_TMPDIR/before"
 	# they are built for a few minutes of use, and unpacked once
-	DEB_CFLAGS_APPEND='-O1 -g0' DEB_CXXFLAGS_APPEND='-O1 -g0' DPKG_DEB_COMPRESSOR_LEVEL=0 make -s -C "$KRON_TOP_BUILD" deb debdir="$BATS_FILE_TMPDIR/$host" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+	mkdir -p "$BATS_FILE_TMPDIR/config/dpkg"
+	echo 'source-option = -z1' >"$BATS_FILE_TMPDIR/config/dpkg/buildpackage.conf"
+	XDG_CONFIG_HOME=$BATS_FILE_TMPDIR/config DEB_CFLAGS_APPEND='-O1 -g0' DEB_CXXFLAGS_APPEND='-O1 -g0' DPKG_DEB_COMPRESSOR_LEVEL=0 make -s -C "$KRON_TOP_BUILD" deb debdir="$BATS_FILE_TMPDIR/$host" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
 		{ tail -n 50 "$BATS_FILE_TMPDIR/log"; false; }
 	debs=$BATS_FILE_TMPDIR/$host
 	export debs
