@@ -107,11 +107,18 @@ static uint64_t waited_ns(const struct live_waits *w, pid_t pid, pid_t tid)
 
 /* ---- whose EINTR is it? ---- */
 
+/* The kernel makes io_pgetevents again by itself, with all of its timeout. */
+static bool ends_by_stop(const struct live_thread *k)
+{
+	return (int64_t)k->regs.rax == -EINTR ||
+	       (k->regs.orig_rax == SYS_io_pgetevents && (int64_t)k->regs.rax == -ERESTARTNOHAND);
+}
+
 static bool was_interrupted(const struct live_threads *t, const struct live_thread *k)
 {
 	uint8_t insn[2];
 
-	return (int64_t)k->regs.orig_rax >= 0 && (int64_t)k->regs.rax == -EINTR &&
+	return (int64_t)k->regs.orig_rax >= 0 && ends_by_stop(k) &&
 	       k->regs.orig_rax != SYS_close && /* what it closes is closed */
 	       threads_read(t, insn, k->regs.rip - 2, 2) == 2 && insn[0] == 0x0f && insn[1] == 0x05;
 }

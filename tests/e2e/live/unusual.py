@@ -583,11 +583,51 @@ def crowd():
         need(not any("memfd:kron" in line for line in open(f"/proc/{p.pid}/maps")), "something of kron's is left")
 
 
+def awaited_io():
+    """A wait for asynchronous input or output that has a time limit: it is not longer for each stop."""
+    compile_text("waits", WORKS + """
+        #include <linux/aio_abi.h>
+        #include <pthread.h>
+        #include <sys/syscall.h>
+        #include <time.h>
+        static const long calls[] = {SYS_io_getevents, SYS_io_pgetevents};
+        static double took[2];
+        static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+        static void *await_io(void *arg) {
+            const long which = (long)arg;
+            struct timespec limit = {3, 0};
+            struct io_event e;
+            aio_context_t io = 0;
+            double start = now();
+            if (syscall(SYS_io_setup, 1, &io)) return 0;
+            if (!syscall(calls[which], io, 1l, 1l, &e, &limit, NULL)) took[which] = now() - start;
+            return 0;
+        }
+        int main(void) {
+            pthread_t t[2];
+            for (long i = 0; i < 2; i++) pthread_create(&t[i], 0, await_io, (void *)i);
+            ready();
+            for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+            printf("%.2f %.2f\\n", took[0], took[1]); fflush(stdout);
+            while (!over) usleep(1000);
+            return 0;
+        }""", "-pthread")
+    start = time.monotonic()
+    with Program("./waits") as p:
+        while time.monotonic() < start + 2:
+            code, text = attach(p.pid, "-F", "counted", seconds="0.1s")
+            need(code == 0, text)
+        took = [float(x) for x in p.p.stdout.readline().split()]
+    for name, seconds in zip(("io_getevents", "io_pgetevents"), took):
+        need(2.99 <= seconds < 4, f"{name} waited for {seconds} s of 3")
+
+
 def main():
     with Suite("unusual") as s:
         s.case("code that is mapped shared", shared_text)
         s.case("code that is writable", writable_text)
         s.case("workers of io_uring", ring)
+        s.case("a wait for asynchronous input with a time limit", awaited_io)
         s.case("a restartable sequence", restartable)
         s.case("memory that another process runs in", shares_memory)
         s.case("memory that children borrow all the time", lends_memory)
