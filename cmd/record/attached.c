@@ -19,6 +19,8 @@
 #include "cmd/record/pids.h"
 #include "collect/kernel/process_maps.h"
 
+#define WATCH_MS 20 /* how often it is asked whether the trigger has fired */
+
 /* ---- the command line ---- */
 
 int attached_take(struct attached *a, const struct opt_list *pids, struct err *err)
@@ -146,29 +148,34 @@ static bool are_all_over(const struct attached *a)
 	return true;
 }
 
-static int left_ms(const struct attached *a, uint64_t start)
+/* Until the time is over, -1: it has no end; with a watch not longer than until that is to be asked again. */
+static int left_ms(const struct attached *a, uint64_t start, const struct watch *watch)
 {
+	const uint64_t most = watch ? WATCH_MS : INT_MAX;
 	uint64_t gone = clock_ns(CLOCK_MONOTONIC) - start;
 	uint64_t left = a->for_ns > gone ? (a->for_ns - gone + 999999) / 1000000 : 0;
 
 	if (!a->for_ns)
-		return -1;
-	return left < INT_MAX ? (int)left : INT_MAX;
+		return watch ? WATCH_MS : -1;
+	return (int)(left < most ? left : most);
 }
 
-void attached_wait(struct attached *a)
+void attached_wait(struct attached *a, const struct watch *watch)
 {
 	const uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	struct signalfd_siginfo info;
 	struct pollfd *p = xcalloc(a->v.n + 1, sizeof(*p));
 
 	p[0] = (struct pollfd){.fd = child_open_signals_of_end(), .events = POLLIN};
-	while (!a->signal && !are_all_over(a)) {
+	while (!a->signal && !are_all_over(a) && !watch_is_over(watch)) {
+		const int left = left_ms(a, start, watch);
+
 		for (size_t i = 0; i < a->v.n; i++)
 			p[i + 1] = (struct pollfd){.fd = is_over(&a->v.v[i]) ? -1 : a->v.v[i].pidfd,
 						   .events = POLLIN};
-		if (poll(p, a->v.n + 1, left_ms(a, start)) == 0)
+		if (!left)
 			break;
+		poll(p, a->v.n + 1, left);
 		if (p[0].revents && read(p[0].fd, &info, sizeof(info)) == sizeof(info))
 			a->signal = (int)info.ssi_signo;
 	}

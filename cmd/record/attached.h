@@ -41,8 +41,8 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
  */
 int attached_launch(struct attached *a, struct collector *c, const char *runtime,
 		    struct child *child, const char *path, char *const *argv, struct err *err);
-/* Until all of them have ended, the time is over, or a signal came. */
-void attached_wait(struct attached *a);
+/* Until all of them have ended, the time is over, a signal came, or watch (may be NULL) has all that it keeps. */
+void attached_wait(struct attached *a, const struct watch *watch);
 /* What went wrong stands in a->errors. */
 void attached_stop(struct attached *a);
 void attached_free(struct attached *a);

@@ -102,8 +102,8 @@ static const struct opt options[] = {
 	 "afterwards. `-p PID` is the same.",
 	 0, 0},
 	{0, "for", OPT_STR, &lasting, "TIME",
-	 "With --pid: end after this time, like 5s or 500ms. Default: at Ctrl-C, or when all of them have "
-	 "ended.",
+	 "With --pid: end after this time, like 5s or 500ms. Default: at Ctrl-C, when all of them have "
+	 "ended, or when the --trigger has fired and its --post is there.",
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
@@ -444,10 +444,10 @@ static int run_attached(const char *runtime)
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
 	say("kron: recording %s; %s", names,
-	    attached.for_ns ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
+	    attached.for_ns || watch.trigger ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
 	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);
 	budget_record_begin(&collector);
-	attached_wait(&attached);
+	attached_wait(&attached, collector.watch);
 	budget_record_stop();
 	control_record_stop();
 	attached.changes_ns = control_record_longest_stop_ns();

@@ -543,6 +543,11 @@ uint64_t watch_fired_tsc(const struct watch *w)
 	return w->fired.at;
 }
 
+bool watch_is_over(const struct watch *w)
+{
+	return w && __atomic_load_n(&w->done, __ATOMIC_RELAXED);
+}
+
 uint64_t watch_outside(const struct watch *w)
 {
 	return w->outside;

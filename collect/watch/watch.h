@@ -63,6 +63,8 @@ void watch_set_limit(void *watch, uint64_t ticks);
 uint64_t watch_lets_go_before(const void *watch);
 /* For the session: 0 = never fired. */
 uint64_t watch_fired_tsc(const struct watch *w);
+/* Nothing more is kept: it has fired, and what comes after is there.  From any thread; NULL: never. */
+bool watch_is_over(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);

@@ -316,7 +316,7 @@ static void write_row(struct watch *w, const struct watch_row *r)
 /* What threads still have in unfinished chunks comes later: watch_take() writes its part. */
 void watch_window_finish(struct watch *w)
 {
-	w->done = true;
+	__atomic_store_n(&w->done, true, __ATOMIC_RELAXED);
 	drain_notice_gates(w->d, true);
 	segment_set_sampling(w->d->seg, false);
 	if (w->fired.at)

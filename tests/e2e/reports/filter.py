@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
+from tap import BUILD, KRON, Suite, compile_c, compile_text, need, rnd  # noqa: E402
 
 HZ = 2e9  # of make_trace's clock
 
@@ -483,6 +483,33 @@ def unknown_names():
         need(("called 'nosuch'" in err) == unknown, f"report, {trigger}: {err}")
 
 
+def running():
+    """record --pid --trigger ends when it has fired and what comes after is there; the program goes on."""
+    text = """
+            #include <stdio.h>
+            #include <unistd.h>
+            static volatile long sink;
+            __attribute__((noinline)) long step(long n) { sink += n; return sink * 3; }
+            __attribute__((noinline)) long use(long n) { sink -= n; return sink * 5; }
+            int main(void) { puts("ready"); fflush(stdout); for (;;) { use(step(1)); usleep(1000); } }"""
+    compile_text("p", text)
+    p = subprocess.Popen(["./p"], stdout=subprocess.PIPE, text=True)
+    try:
+        p.stdout.readline()
+        for span in ["--post", "10"], ["--post", "20ms"], ["--post", "0", "--for", "100s"]:
+            r = subprocess.run([KRON, "record", "-o", "t", "--pid", str(p.pid), "--trigger", "step then use", *span],
+                               capture_output=True, text=True, timeout=60)
+            need(r.returncode == 0 and "the trigger fired after" in r.stderr and "runs on as before" in r.stderr, r)
+            need(info("t")["trigger_ns"] and p.poll() is None, r)
+            need("memfd:kron" not in open(f"/proc/{p.pid}/maps").read(), "something of kron's is left")
+        r = subprocess.run([KRON, "record", "-o", "t", "--pid", str(p.pid), "--trigger", "step>100s", "--for", "200ms"],
+                           capture_output=True, text=True, timeout=60)
+        need(r.returncode == 0 and "never fired" in r.stderr, r)
+    finally:
+        p.kill()
+        p.wait()
+
+
 def anonymous_memory(pid):
     """In KiB; 0: it has ended.  The buffer is shared memory and not in it."""
     try:
@@ -541,6 +568,7 @@ with Suite("filter") as s:
     s.case("record --trigger with threads", threads)
     s.case("record --trigger by names of threads", thread_names)
     s.case("record --trigger on the emulated board", exact_bus)
+    s.case("record --pid --trigger ends by itself", running)
     s.case("names in a trigger that nothing has", unknown_names)
     s.case("record --trigger holds no more than the window", memory)
     s.case("record --trigger refuses", refusals)
