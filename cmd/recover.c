@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "cmd/cmd.h"
 #include "collect/recover/recover.h"
 #include "trace/format.h"
@@ -26,9 +27,9 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "recover",
 	.operands = "[CORE] [DIR]",
-	.summary = "Finish the trace in DIR (default kron.data) whose kron record was killed or "
-		   "ran out of disk space, from the shared memory that it left, or from the core "
-		   "of the program.",
+	.summary = "Finish the trace in DIR (default kron.data, or the one that CORE is of) whose "
+		   "kron record was killed or ran out of disk space, from the shared memory that "
+		   "it left, or from the core of the program.",
 	.opts = options,
 	.max_operands = 2,
 };
@@ -44,7 +45,8 @@ static bool is_core(const char *path)
 int cmd_recover(int argc, char **argv)
 {
 	char recovered[STR_NUMBER], total[STR_NUMBER], lost[STR_NUMBER];
-	const char *dir = TRACE_DEFAULT_DIR, *core = NULL;
+	const char *core = NULL;
+	char *dir = NULL;
 	struct recovery r;
 	struct err err;
 	int status, code, first = cmd_parse(&command, argc, argv, &status);
@@ -53,12 +55,13 @@ int cmd_recover(int argc, char **argv)
 		return status;
 	if (first < argc && (first + 1 < argc || is_core(argv[first])))
 		core = argv[first++];
-	if (first < argc)
-		dir = argv[first];
 	if (output && !core)
 		return cmd_fail(&command, CMD_USAGE, "--output goes with a core file");
 	if (core && access(core, R_OK))
 		return cmd_fail(&command, CMD_ERROR, "cannot read %s: %s", core, strerror(errno));
+	dir = xstrdup(first < argc ? argv[first] : TRACE_DEFAULT_DIR);
+	if (core && first == argc && recover_find_dir(core, &dir, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	code = core ? recover_core(dir, core, output, &r, &err) : recover_trace(dir, &r, &err);
 	if (r.living)
 		printf("%u traced %s still %s, untraced from here\n", r.living,
@@ -79,5 +82,6 @@ int cmd_recover(int argc, char **argv)
 		       r.left_out);
 	if (!code && r.is_cut)
 		printf("the core was cut short: samples are missing\n");
+	xfree(dir);
 	return cmd_finish(&command, CMD_OK);
 }

@@ -332,6 +332,65 @@ static int choose(int fd, pid_t pid, struct core_memory *out)
 	return code;
 }
 
+/* ---- whose it is ---- */
+
+/* "/memfd:kron-<16 hex> (deleted)" */
+static bool is_recorders_memory(const char *path, char *object, size_t size)
+{
+	static const char before[] = "/memfd:", after[] = " (deleted)";
+	const size_t len = strlen(path);
+
+	if (strncmp(path, before, strlen(before)) || len < strlen(before) + strlen(after) ||
+	    strcmp(path + len - strlen(after), after))
+		return false;
+	snprintf(object, size, "/%.*s", (int)(len - strlen(before) - strlen(after)),
+		 path + strlen(before));
+	return object_is_recorders_own(object);
+}
+
+/* It may have been written by the process: a path at most. */
+static void read_dir(const struct elf_core *core, const struct elf_core_parts *parts, char *dir,
+		     size_t size)
+{
+	const uint64_t at = KRON_CTL_OFFSET + OBJECT_NOTE_OFFSET;
+	struct object_note note;
+
+	dir[0] = 0;
+	for (size_t i = 0; i < parts->v.n; i++) {
+		const struct elf_core_part *p = &parts->v.v[i];
+
+		if (p->off <= at && p->size >= sizeof(note) &&
+		    at - p->off <= p->size - sizeof(note) &&
+		    pread(core->fd, &note, sizeof(note), (off_t)(p->in_core + at - p->off)) ==
+			    (ssize_t)sizeof(note))
+			snprintf(dir, size, "%.*s", (int)sizeof(note.dir) - 1, note.dir);
+	}
+	for (const char *c = dir; *c; c++)
+		if (dir[0] != '/' || (unsigned char)*c < ' ' || *c == 0x7f) {
+			dir[0] = 0;
+			break;
+		}
+}
+
+bool core_find_origin(const char *path, struct core_origin *out)
+{
+	struct elf_core_parts parts = {0};
+	struct elf_core core;
+	bool found = false;
+
+	if (elf_core_open(&core, path, NULL))
+		return false;
+	vec_for(&core.maps, m) {
+		if (found || !is_recorders_memory(m->path, out->object, sizeof(out->object)))
+			continue;
+		found = elf_core_find(&core, m->path, &parts);
+		read_dir(&core, &parts, out->dir, sizeof(out->dir));
+	}
+	vec_free(&parts.v);
+	elf_core_close(&core);
+	return found;
+}
+
 /* ---- together ---- */
 
 static int explain(int code, bool was_mapped, const char *path, const char *object, struct err *err)

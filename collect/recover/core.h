@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "board/bus/object.h"
 
 struct core_memory {
 	int fd; /* memory of its own, as the segment was */
@@ -25,5 +26,14 @@ struct core_memory {
  * or no samples.  -ESRCH: whose core it is cannot be told.  -EINVAL: what is there is no segment.  What there is was written by somebody else, like any segment.
  */
 int core_memory_open(struct core_memory *m, const char *path, const char *object, struct err *err);
+
+/* What it says of its recording. */
+struct core_origin {
+	char object[OBJECT_NAME]; /* the segment */
+	char dir[1024]; /* where the trace was made, absolute; "": it does not say.  The process could have
+				     written what it likes */
+};
+/* false: no core, or of a process without a recorder's own segment. */
+bool core_find_origin(const char *path, struct core_origin *out);
 
 #endif

@@ -301,12 +301,21 @@ static double rate_by_now(const struct before *b, const struct board *board)
 	return tsc_hz(&b->start, &now);
 }
 
+/* What a recording that has ended says of all of it is not true of what one core has. */
+static void forget_whole(struct journal *j)
+{
+	static const char *const keys[] = {"ring_samples", "outside", "cpu_ns"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		journal_session(j, keys[i], "0");
+}
+
 /* The recording ends with its last sample, on the clock as it goes now; on another machine's, as it was measured
  * there. */
 static void write_end(struct journal *j, const struct before *b, const struct recovery *r,
-		      const struct board *board, bool is_core)
+		      const struct board *board, const struct origin *from)
 {
-	const double hz = is_core && b->hz ? b->hz : rate_by_now(b, board);
+	const double hz = from->core && b->hz ? b->hz : rate_by_now(b, board);
 	/* without a sample a millisecond later: of a shorter time no rate of the counter can be told */
 	uint64_t end_tsc =
 		b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + (uint64_t)(hz / 1e3);
@@ -322,6 +331,8 @@ static void write_end(struct journal *j, const struct before *b, const struct re
 	journal_session(j, "tsc_hz", "%.0f", hz);
 	journal_session(j, "end_mono_ns", "%" PRIu64, end_ns);
 	journal_session(j, "end_tsc", "%" PRIu64, end_tsc);
+	if (from->out)
+		forget_whole(j);
 }
 
 /* What both the trace and the core say of a process that has ended since. */
@@ -341,8 +352,8 @@ static uint64_t lost_twice(const struct before *b, const struct segment *seg)
 	return lost;
 }
 
-static int append(struct before *b, struct segment *seg, struct trace_writer *w, bool is_core,
-		  struct recovery *out)
+static int append(struct before *b, struct segment *seg, struct trace_writer *w,
+		  const struct origin *from, struct recovery *out)
 {
 	const struct board *board = b->exact ? &seg->window.board : NULL;
 	struct fetch fetch = {.words = NULL};
@@ -360,7 +371,7 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	drain_init(&drain, seg, &journal, &tasks);
 	drain.written = b->seqs.v;
 	drain.nwritten = b->seqs.n;
-	if (is_core) {
+	if (from->core) {
 		const uint64_t twice = lost_twice(b, seg);
 
 		b->lost -= twice < b->lost ? twice : b->lost;
@@ -389,7 +400,7 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 		counts_write_virtual(&journal, seg);
 	}
 	if (!journal_error(&journal))
-		write_end(&journal, b, out, board, is_core);
+		write_end(&journal, b, out, board, from);
 	code = journal_flush(&journal);
 	fetch_free(&fetch);
 	tasks_free(&tasks);
@@ -436,7 +447,7 @@ static int recover_from(struct before *b, struct trace_writer *w, const char *di
 		trace_writer_close(w);
 		return code;
 	}
-	code = append(b, &seg, w, from->core != NULL, out);
+	code = append(b, &seg, w, from, out);
 	closed = trace_writer_close(w);
 	code = code ? code : closed;
 	if (code)
@@ -636,6 +647,41 @@ int recover_core(const char *dir, const char *core, const char *out_dir, struct 
 		 struct err *err)
 {
 	return recover(dir, &(struct origin){.memory = -1, .core = core, .out = out_dir}, out, err);
+}
+
+/* The first of the trace and `dir` that is of that recording, or NULL. */
+static const char *first_of(const struct core_origin *o, const char *dir)
+{
+	if (o->dir[0] && recover_is_for(o->dir, o->object))
+		return o->dir;
+	return recover_is_for(dir, o->object) ? dir : NULL;
+}
+
+int recover_find_dir(const char *core, char **dir, struct err *err)
+{
+	struct core_origin o;
+	const char *found;
+	char *copy;
+
+	if (!core_find_origin(core, &o))
+		return 0; /* recover_core() says why not */
+	found = first_of(&o, *dir);
+	if (found) {
+		copy = xstrdup(found);
+		xfree(*dir);
+		*dir = copy;
+		return 0;
+	}
+	if (o.dir[0])
+		return err_set(err, ENOENT,
+			       "%.120s is of the recording in %.200s, which is not here: give its "
+			       "directory, or a copy of it, after the core: `kron recover %.120s "
+			       "DIR`",
+			       core, o.dir, core);
+	return err_set(err, ENOENT,
+		       "%.120s does not say where its recording is: give that directory after the "
+		       "core: `kron recover %.120s DIR`",
+		       core, core);
 }
 
 int recover_held(const char *dir, const char *object, int memory, struct recovery *out,

@@ -49,6 +49,12 @@ int recover_trace(const char *dir, struct recovery *out, struct err *err);
 int recover_core(const char *dir, const char *core, const char *out_dir, struct recovery *out,
 		 struct err *err);
 
+/*
+ * Where the trace is that a core belongs to: where it was made, or in *dir (allocated), which is replaced then.
+ * -ENOENT: in neither, and what to do.
+ */
+int recover_find_dir(const char *core, char **dir, struct err *err);
+
 /* Does the trace name that segment?  False too where no trace is any more. */
 bool recover_is_for(const char *dir, const char *object);
 

@@ -6,6 +6,7 @@ The truth is the program's own count (flight.py), and what kron recover takes fr
 
 import contextlib
 import glob
+import json
 import os
 import random
 import re
@@ -123,6 +124,38 @@ def after_both():
     os.unlink(link)
 
 
+def info(trace):
+    r = subprocess.run([KRON, "info", "--json", trace], capture_output=True, text=True, check=True)
+    return json.loads(r.stdout)
+
+
+def finds_its_trace():
+    """The core alone: it says where its recording was made; else the one that lies here, if it is of that."""
+    r, pid = flight()
+    link = kill_both(r)
+    crash(pid)
+    os.unlink(link)
+    core = os.path.abspath(core_in())
+    os.makedirs("away", exist_ok=True)
+    shutil.copytree("trace", "copy")
+    p = subprocess.run([KRON, "recover", core], cwd="away", capture_output=True, text=True)
+    need(p.returncode == 0 and f"-> {os.path.abspath('trace')}" in p.stdout, p)
+    need_ends(whole_ticks("trace"), counters())
+    os.rename("trace", "recovered")
+    said = recover(core, status=1)
+    need(f"is of the recording in {os.path.abspath('trace')}, which is not here" in said and " DIR`" in said, said)
+    shutil.copytree("recovered", "kron.data")
+    with open("kron.data/session") as f:
+        text = f.read()
+    with open("kron.data/session", "w") as f:
+        f.write(re.sub("segment=/kron-.*", "segment=/kron-0123456789abcdef", text))
+    need("which is not here" in recover(core, status=1), "another recording's")
+    shutil.rmtree("kron.data")
+    os.rename("copy", "kron.data")
+    need("-> kron.data" in recover(core), "a copy of its trace that lies here")
+    need(list(samples_of("recovered")) == list(samples_of("kron.data")), "they differ")
+
+
 def like_the_memory():
     """What the core has is what the shared memory has; as long as that is there, it is what to ask."""
     r, pid = flight(threads=2)
@@ -162,6 +195,7 @@ def beside_a_recording():
         lost = int(re.search(r"([0-9,]+) lost", said)[1].replace(",", ""))
         # of chunks that the recorder cleared while the core was written it may have counted the samples or not
         need(abs(total + lost - counters()[0]) <= 1 + gone * 3276, f"{name}: {total} + {lost} of {counters()[0]}")
+        need(info(name)["probes_run"] == total + lost, f"{name}: {info(name)['probes_run']} of {total} + {lost}")
     need(list(samples_of("during")) == list(samples_of("after")), "they differ")
 
 
@@ -338,6 +372,7 @@ def damaged():
 def main():
     with Suite("core") as s:
         s.case("recorder and keeper are gone", after_both)
+        s.case("a core alone", finds_its_trace)
         s.case("core and shared memory say the same", like_the_memory)
         s.case("beside a recording that goes on", beside_a_recording)
         s.case("on another machine", on_another_machine)
