@@ -214,6 +214,13 @@ static void explain_state(const struct trace *t, enum recover_state state, FILE 
 		return;
 	}
 	fputs(" is not complete: ", out);
+	if (state == RECOVER_SENT) {
+		text_put(out, error && *error
+				      ? error
+				      : "the link to its recorder, or the collector, was cut");
+		fputs("; what is missing may wait there: `kron collect --send` sends it", out);
+		return;
+	}
 	text_put(out, error && *error ? error : "its recorder was killed");
 	if (state == RECOVER_GONE)
 		fputs(", and what it had not written is lost", out);
@@ -226,9 +233,8 @@ static void explain_state(const struct trace *t, enum recover_state state, FILE 
 static void state_of(const struct trace *t, struct report_state *out)
 {
 	static const char *const keys[] = {
-		[RECOVER_COMPLETE] = "complete",
-		[RECOVER_RECORDING] = "recording",
-		[RECOVER_WAITING] = "recoverable",
+		[RECOVER_COMPLETE] = "complete",   [RECOVER_RECORDING] = "recording",
+		[RECOVER_WAITING] = "recoverable", [RECOVER_SENT] = "cut off",
 		[RECOVER_GONE] = "cut off",
 	};
 	enum recover_state state = recover_look(t);

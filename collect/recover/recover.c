@@ -137,11 +137,25 @@ static enum recover_state look(const struct trace *t)
 	return is_locked(t->dir) ? RECOVER_RECORDING : RECOVER_GONE;
 }
 
+/* A collector's file in it (collect/cable/nodes.c). */
+static bool came_by_cable(const char *dir)
+{
+	char *path = xasprintf("%s/cable", dir);
+	const bool came = !access(path, F_OK);
+
+	xfree(path);
+	return came;
+}
+
 enum recover_state recover_look(const struct trace *t)
 {
 	enum recover_state state = t->complete ? RECOVER_COMPLETE : look(t);
 
-	return state == RECOVER_GONE && has_ended(t->dir) ? RECOVER_RECORDING : state;
+	if (state == RECOVER_GONE && has_ended(t->dir))
+		return RECOVER_RECORDING;
+	if ((state == RECOVER_GONE || state == RECOVER_WAITING) && came_by_cable(t->dir))
+		return RECOVER_SENT;
+	return state;
 }
 
 /* The counter's rate is the machine's, since it was started. */

@@ -29,7 +29,8 @@ enum recover_state {
 	RECOVER_COMPLETE,
 	RECOVER_RECORDING, /* it was still being written when it was opened */
 	RECOVER_WAITING,   /* recover_trace() gets the rest */
-	RECOVER_GONE       /* what was not written is lost */
+	RECOVER_SENT, /* it came by the cable: what is missing may wait where it was sent from */
+	RECOVER_GONE  /* what was not written is lost */
 };
 enum recover_state recover_look(const struct trace *t);
 

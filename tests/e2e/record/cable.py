@@ -228,6 +228,9 @@ def dead_at_end(spool):
     err = p.communicate()[1]
     need(p.returncode == 125 and "kron collect --send " in err, err)
     left = err.split("--send ")[1].split()[0]
+    (node,) = os.listdir("nodes")
+    said = subprocess.run([KRON, "report", f"nodes/{node}"], capture_output=True, text=True).stderr
+    need("or the collector, was cut; what is missing may wait there: `kron collect --send`" in said and "lost" not in said, said)
     subprocess.run([KRON, "recover", left], capture_output=True)  # what the spool had no room for
     with Collector() as c:
         r = subprocess.run([KRON, "collect", "--send", left, "-o", c.at], capture_output=True, text=True)
