@@ -97,19 +97,28 @@ static size_t unfinished(const struct cable_server *s)
 	return n;
 }
 
+/* A descriptor, or -errno. */
+static int begin_listening(const struct cable_server *s, const struct cable_address *a,
+			   struct err *err)
+{
+	bool local;
+	int fd = cable_listen(a, &local, err);
+
+	if (fd < 0 || local || s->token.n)
+		return fd;
+	close(fd);
+	return err_set(err, EPERM,
+		       "other hosts reach %s: without --token FILE nobody is taken there", a->text);
+}
+
 static int serve(struct cable_server *s, const struct cable_address *a)
 {
 	struct err err;
-	bool local;
-	int fd = cable_listen(a, &local, &err), code;
+	int fd = begin_listening(s, a, &err), code;
 
-	if (fd < 0)
+	if (fd < 0) {
+		cable_server_unmake(s);
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	if (!local && !s->token.n) {
-		close(fd);
-		return cmd_fail(&command, CMD_ERROR,
-				"other hosts reach %s: without --token FILE nobody is taken there",
-				a->text);
 	}
 	catch_signals();
 	if (!quiet)

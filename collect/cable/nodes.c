@@ -280,7 +280,8 @@ int cable_node_append(struct cable_server *s, struct cable_node *n, unsigned fil
 int cable_server_open(struct cable_server *s, const char *dir, struct err *err)
 {
 	s->dir = dir;
-	if (mkdir(dir, 0700) && errno != EEXIST)
+	s->made_dir = !mkdir(dir, 0700);
+	if (!s->made_dir && errno != EEXIST)
 		return err_set(err, errno, "cannot make %s: %s", dir, strerror(errno));
 	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dirfd < 0)
@@ -295,6 +296,12 @@ int cable_server_open(struct cable_server *s, const char *dir, struct err *err)
 	}
 	cable_nodes_find(s);
 	return 0;
+}
+
+void cable_server_unmake(struct cable_server *s)
+{
+	if (s->made_dir)
+		rmdir(s->dir);
 }
 
 void cable_server_close(struct cable_server *s)

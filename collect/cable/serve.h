@@ -42,6 +42,7 @@ struct cable_conn {
 struct cable_server {
 	int dirfd;
 	const char *dir;
+	bool made_dir; /* it was not there before */
 	struct cable_token token;
 	char boot[CABLE_BOOT];
 	VEC(struct cable_node *) nodes;
@@ -59,6 +60,8 @@ struct cable_server {
 /* The directory is made; what an earlier collector has there is known again.  0 or -errno. */
 int cable_server_open(struct cable_server *s, const char *dir, struct err *err);
 void cable_server_close(struct cable_server *s);
+/* Nobody will come: the directory goes if it was made here and is empty. */
+void cable_server_unmake(struct cable_server *s);
 /* Until *stop, which a signal sets; without a listener, -1, until the last connection ends.  0 or -errno. */
 int cable_server_run(struct cable_server *s, int listener, volatile int *stop, struct err *err);
 

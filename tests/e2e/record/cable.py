@@ -443,6 +443,12 @@ def tokens():
     refused([KRON, "collect", "--listen", "127.0.0.1:99999", "-o", "n"], "is not an address")  # not port 34463
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n"], "without --token")
     refused([KRON, "collect", "--listen", "[::]:0", "-o", "n"], "without --token")
+    refused([KRON, "collect", "--listen", "unix:no/where", "-o", "n"], "")
+    need(not os.path.exists("n"), "a folder is left of who was refused")
+    os.mkdir("n")
+    refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n"], "without --token")
+    need(os.path.exists("n"), "a folder that was there is gone")
+    os.rmdir("n")
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n", "--token", "open"], "chmod 600")
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n", "--token", "short"], "shorter than")
     with Collector("0.0.0.0:0", "nodes", "--token", "good") as c:
