@@ -55,15 +55,21 @@ static int list(struct changes *c, bool json, struct kron_control_answer *out, s
 	return n < sizeof(out->text) ? 0 : err_set(err, E2BIG, "the list has too many probes");
 }
 
+static int check_flight(const struct control *c, struct err *err)
+{
+	if (c->flight)
+		return 0;
+	return err_set(err, ENOTSUP, "this kron record has no --flight: there is no ring to keep");
+}
+
 /* The answer is its directory. */
 static int snapshot(struct control *c, char *why, struct kron_control_answer *out, struct err *err)
 {
 	struct flight_taken taken;
-	int code;
+	int code = check_flight(c, err);
 
-	if (!c->flight)
-		return err_set(err, ENOTSUP,
-			       "this kron record has no --flight: there is no ring to keep");
+	if (code)
+		return code;
 	for (char *p = why; *p; p++)
 		if ((unsigned char)*p < ' ')
 			*p = ' ';
@@ -90,6 +96,8 @@ static void do_question(struct control *c, struct kron_control_question *q,
 						   q->verb == KRON_CONTROL_WAKE, &err);
 	else if (q->verb == KRON_CONTROL_SNAPSHOT)
 		out->code = snapshot(c, q->text, out, &err);
+	else if (q->verb == KRON_CONTROL_FLIGHT)
+		out->code = check_flight(c, &err);
 	else
 		out->code = list(&c->changes, q->verb == KRON_CONTROL_LIST_JSON, out, &err);
 	if (err.msg[0])

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define KRON_CONTROL_SOCKET "kron-ctl-%016" PRIx64
-#define KRON_CONTROL_VERSION 4u
+#define KRON_CONTROL_VERSION 5u
 #define KRON_CONTROL_TEXT 4096u        /* bytes of a question's text, with its 0 */
 #define KRON_CONTROL_ANSWER (1u << 16) /* of an answer's */
 
@@ -26,7 +26,8 @@ enum kron_control_verb {
 	KRON_CONTROL_PAGES,    /* range */
 	KRON_CONTROL_SNAPSHOT, /* text: why, or nothing; the answer: its directory */
 	KRON_CONTROL_WAKE,     /* text: GLOB of functions */
-	KRON_CONTROL_SLEEP     /* likewise */
+	KRON_CONTROL_SLEEP,    /* likewise */
+	KRON_CONTROL_FLIGHT    /* 0: it takes snapshots */
 };
 
 /* Which counters of pages: those of a process whose first byte lies in [start, end). */

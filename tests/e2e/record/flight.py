@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from counted_calls import counters, events, has_begun, ticks
 from recordings import Recording
-from tap import KRON, Skip, Suite, compile_c, need, wait_for
+from tap import KRON, Skip, Suite, compile_c, compile_text, need, need_root, wait_for
 
 
 HELD = 30 * 3276  # samples that a ring of 2M holds at least: one of 32 chunks is being filled, and one may be cleared
@@ -90,6 +90,36 @@ def asked_for():
     need(i["samples"] == 0 and i["flight"] == "2M", i)
     p = subprocess.run([KRON, "report", "trace"], capture_output=True, text=True)
     need("trace/001" in p.stderr, p)
+
+
+def unnamed():
+    """kron snapshot without a word: the only flight recorder, whatever other boards and recorders there are."""
+    need_root()
+    if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no namespaces")
+    compile_text("waits", """
+        #include <unistd.h>
+        int main(void) { while (access("stop", F_OK)) usleep(10000); return 0; }""")
+    script = f"""
+        mount -t tmpfs none /dev/shm
+        for n in default other; do {KRON} board create $n; done >/dev/null
+        {KRON} record -q -o plain ./waits &
+        until {KRON} ctl probe list --board $!; do sleep 0.1; done >/dev/null 2>&1
+        {KRON} snapshot 2>none && exit 3
+        {KRON} record -q -o one --flight 1M ./waits &
+        until {KRON} snapshot >first 2>/dev/null; do sleep 0.1; done
+        {KRON} record -q -o two --flight 1M ./waits &
+        while {KRON} snapshot >/dev/null 2>several; do sleep 0.1; done
+        touch stop
+        wait"""
+    p = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=120)
+    need(p.returncode == 0, p)
+    with open("none") as none, open("first") as first, open("several") as several:
+        none, first, several = none.read(), first.read().strip(), several.read()
+    need("no `kron record --flight` of yours runs" in none, none)
+    need(first == os.path.realpath("one/001"), first)
+    pids = re.search(r"as `kron snapshot (\d+)`; there are (\d+), (\d+)$", several)
+    need(pids and pids[1] in pids.groups()[1:] and "--board" not in several, several)
 
 
 def many():
@@ -290,6 +320,7 @@ def refused():
 def main():
     with Suite("flight") as s:
         s.case("kron snapshot: all calls up to now", asked_for)
+        s.case("the only one that takes snapshots", unnamed)
         s.case("25 in a row, and one by a signal", many)
         s.case("a question that comes late", slow_to_ask)
         s.case("no more than --max-snapshots", no_more_than)
