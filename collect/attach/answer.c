@@ -108,7 +108,8 @@ static bool is_known(struct work *w, const struct process_mapping *m, uint64_t b
 
 /*
  * libkron-rt.so asks, but the program's threads have no place for what it keeps of each: Go's,
- * without a C library, set %fs to data of their own.
+ * without a C library, set %fs to data of their own.  Or a loader of its own has brought the dynamic linker
+ * that brought us, and what its code does with %fs nobody knows.
  */
 static bool is_static_under_runtime(struct work *w, const struct process_mapping *m,
 				    const struct module *module)
@@ -119,10 +120,16 @@ static bool is_static_under_runtime(struct work *w, const struct process_mapping
 		return false;
 	w->out->brings_runtime = module->has_start;
 	if (!module->has_start) {
-		err_set(&err, ENOTSUP,
-			"%s is a Go program without a C library: `kron patch` makes a copy that "
-			"can be traced",
-			m->path);
+		if (module->is_go)
+			err_set(&err, ENOTSUP,
+				"%s is a Go program without a C library: `kron patch` makes a "
+				"copy that can be traced",
+				m->path);
+		else
+			err_set(&err, ENOTSUP,
+				"%s is a static program that has loaded a dynamic one into its own "
+				"process: its own functions are not traced",
+				m->path);
 		answer_note(w, m->path, &err);
 	}
 	return true;

@@ -212,6 +212,13 @@ calls() {
 	[ "${lines[0]}" = / ]
 }
 
+@test "a static loader that is none of Go's is not called one" {
+	proot true || skip "no proot"
+	run -0 "$KRON" record -L '*' -- proot true
+	[[ $output == *"untraced: /tmp/prooted-"*" is a static program that has loaded a dynamic one"* ]]
+	[[ $output != *" Go "* ]]
+}
+
 @test "a program that no answer reaches runs untraced, and kron info says so" {
 	local recorder
 	need perl
