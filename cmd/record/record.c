@@ -339,15 +339,6 @@ bool record_ended_early(void)
 	return __atomic_load_n(&ended_early, __ATOMIC_RELAXED);
 }
 
-static void look_at_trigger(const struct watch *w)
-{
-	char name[128];
-
-	if (w && watch_unknown_yet(w, name, sizeof(name)))
-		say("kron: %s: nothing that has a probe so far is called '%s'", watch_label(w),
-		    name);
-}
-
 static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 {
 	struct collector *c = ctx;
@@ -368,7 +359,7 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 			    i->may_come || !alone ? "; what comes later may" : "");
 	}
 	unmatched_free(&u);
-	look_at_trigger(c->watch);
+	say_unknown_yet(c->watch);
 }
 
 /* ---- all together ---- */

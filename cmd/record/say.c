@@ -263,6 +263,18 @@ static void say_hardware_summary(const struct collector *c, const struct collect
 		    c->opt.hardware, lost, o->output);
 }
 
+static bool has_said_unknown;
+
+void say_unknown_yet(const struct watch *w)
+{
+	char name[128];
+
+	if (!w || !watch_unknown_yet(w, name, sizeof(name)))
+		return;
+	has_said_unknown = true;
+	say("kron: %s: nothing that has a probe so far is called '%s'", watch_label(w), name);
+}
+
 static void say_trigger(const struct collector_summary *s)
 {
 	char number[STR_NUMBER];
@@ -314,7 +326,7 @@ static void say_flight(const struct collector *c, const struct collector_summary
 		say("kron: of %s calls nobody knows how they went on, because samples were lost: no "
 		    "snapshot was taken for them",
 		    str_thousands(lost, sizeof(lost), s->unsure));
-	if (s->unknown[0])
+	if (s->unknown[0] && !has_said_unknown)
 		say("kron: nothing that got a probe is called '%s', as %s says", s->unknown,
 		    watch_label(c->watch));
 }

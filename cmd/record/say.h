@@ -30,6 +30,8 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_buffer(const struct segment *seg);
 /* A rank that is none of a node: what is there instead. */
 void say_node(const struct collector *c);
+/* A name in the trigger that nothing has, so far; watch may be NULL. */
+void say_unknown_yet(const struct watch *w);
 /* What was not traced, and why. */
 void say_untraced(struct collector *c, const struct program *p);
 /* That, and whatever else should be known of the recording. */

@@ -131,11 +131,14 @@ static void note_failure(struct flight *f, const struct err *err)
 
 static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 {
-	char key[32];
+	char key[48];
 
 	snprintf(key, sizeof(key), "snapshot_%03u", n);
 	journal_session(f->drain->journal, key, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s", s->tsc,
 			s->samples, s->left_out, s->why);
+	snprintf(key, sizeof(key), "snapshot_%03u_matches", n);
+	if (s->matches)
+		journal_session(f->drain->journal, key, "%" PRIu64, s->matches);
 	journal_flush(f->drain->journal);
 }
 
@@ -150,15 +153,24 @@ static void measure(struct flight *f)
 	f->measure = NULL;
 }
 
-static int take(struct flight *f, const char *why, const struct worst_call *call, bool is_last,
-		struct flight_taken *out, struct err *err)
+/* Why it is taken. */
+struct reason {
+	const char *why;
+	const struct worst_call *call; /* NULL: all up to now */
+	uint64_t matches;              /* of --snapshot-on */
+	bool is_last;
+};
+
+static int take(struct flight *f, const struct reason *r, struct flight_taken *out, struct err *err)
 {
+	const struct worst_call *call = r->call;
 	struct snapshot s = {.drain = f->drain,
 			     .start = &f->start,
 			     .from = f->dir,
 			     .to = f->next,
-			     .why = why,
-			     .is_last = is_last,
+			     .why = r->why,
+			     .matches = r->matches,
+			     .is_last = r->is_last,
 			     .from_tsc = call ? call->since : 0,
 			     .until_tsc = call ? call->at : 0,
 			     .gone = f->looks.sink ? f->looks.gone(f->looks.ctx) : 0};
@@ -221,7 +233,7 @@ int flight_snapshot(struct flight *f, const char *why, struct flight_taken *out,
 
 static void answer(struct flight *f, struct question *q)
 {
-	q->code = take(f, q->why, NULL, false, q->out, q->err);
+	q->code = take(f, &(struct reason){.why = q->why}, q->out, q->err);
 	pthread_mutex_lock(&f->lock);
 	q->done = true;
 	f->question = NULL;
@@ -307,7 +319,7 @@ static void keep_worst(struct flight *f, uint64_t before)
 
 		snprintf(why, sizeof(why), "%s took %s", f->worst.function,
 			 str_duration(took, sizeof(took), (uint64_t)ns));
-		if (!take(f, why, c, false, &taken, &err)) {
+		if (!take(f, &(struct reason){.why = why, .call = c}, &taken, &err)) {
 			c->snapshot = f->taken;
 			continue;
 		}
@@ -320,9 +332,10 @@ static void keep_worst(struct flight *f, uint64_t before)
 /* The drain thread itself asks. */
 static void keep_what_fired(struct flight *f)
 {
+	char why[512];
+	const struct reason r = {.why = why, .matches = f->fired};
 	struct flight_taken taken;
 	struct err err;
-	char why[512];
 	int code;
 
 	if (!f->fired)
@@ -335,7 +348,7 @@ static void keep_what_fired(struct flight *f)
 	if (__atomic_load_n(&f->asked, __ATOMIC_ACQUIRE) >= f->most)
 		code = err_set(&err, EDQUOT, TOO_MANY, f->most);
 	else
-		code = take(f, why, NULL, false, &taken, &err);
+		code = take(f, &r, &taken, &err);
 	if (code)
 		note_failure(f, &err);
 	else
@@ -518,7 +531,7 @@ void flight_end(struct flight *f, const char *why)
 		keep_what_fired(f);
 		keep_worst(f, UINT64_MAX);
 	}
-	if (!take(f, why, NULL, true, &taken, &err))
+	if (!take(f, &(struct reason){.why = why, .is_last = true}, &taken, &err))
 		return;
 	note_failure(f, &err);
 	log_error("flight", "no snapshot at the end: %s", err.msg);

@@ -363,6 +363,8 @@ static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 	hz = tsc_hz(s->start, &now);
 	cost.on = probe_cost_mean(&cost, s->totals.samples, s->totals.samples_static);
 	journal_session(j, "snapshot", "%s", s->why);
+	if (s->matches)
+		journal_session(j, "snapshot_matches", "%" PRIu64, s->matches);
 	journal_session(j, "snapshot_left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
 	journal_session(j, "lost", "%" PRIu64, s->totals.lost);

@@ -14,6 +14,7 @@ struct snapshot {
 	const char *from;               /* the recording's directory */
 	const char *to;                 /* to be made: next to what it is renamed to */
 	const char *why;
+	uint64_t matches; /* of --snapshot-on, that it stands for */
 	uint64_t from_tsc,
 		until_tsc;      /* what is asked for, within 64 KiB of a thread; 0: all up to now */
 	bool is_last;           /* the gates are closed, and nobody takes chunks any more */

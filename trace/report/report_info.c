@@ -215,6 +215,13 @@ static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 {
 	char a[STR_NUMBER], b[STR_NUMBER];
 
+	if (report_samples_are_elsewhere(t)) {
+		fprintf(out,
+			REPORT_LABEL "in the snapshots\n" REPORT_LABEL "%s, %s sites refused\n",
+			"samples:", "probes:", str_thousands(a, sizeof(a), f->probes),
+			str_thousands(b, sizeof(b), f->refused));
+		return;
+	}
 	fprintf(out, REPORT_LABEL "%s, %s lost",
 		"samples:", str_thousands(a, sizeof(a), f->samples),
 		str_thousands(b, sizeof(b), f->lost));
@@ -356,8 +363,11 @@ static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *
 		if (t->lanes[*lane].proc_uid == p->uid)
 			samples += t->lanes[*lane].samples, threads++;
 	shown = text_shown(trace_pid_text(t, p, pid, sizeof(pid)));
-	fprintf(out, "%9s  %7" PRIu64 "  %14s  ", shown, threads,
-		str_thousands(number, sizeof(number), samples));
+	if (report_samples_are_elsewhere(t))
+		fprintf(out, "%9s  %7s  %14s  ", shown, "-", "-");
+	else
+		fprintf(out, "%9s  %7" PRIu64 "  %14s  ", shown, threads,
+			str_thousands(number, sizeof(number), samples));
 	xfree(shown);
 	text_put_duration(out, trace_time(t, p->start_tsc));
 	fputs("  ", out);

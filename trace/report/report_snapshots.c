@@ -14,8 +14,14 @@ struct snapshot {
 	char name[16];
 	uint64_t ns; /* after the start */
 	uint64_t samples, left_out;
+	uint64_t matches; /* of --snapshot-on; 0: something else asked for it */
 	const char *why;
 };
+
+bool report_samples_are_elsewhere(const struct trace *t)
+{
+	return trace_session(t, "flight") && !trace_session(t, "snapshot") && !t->nlanes;
+}
 
 /*
  * The first from line *n on of those that the recorder has written (collect/flight/flight.c); *n: the one after it.
@@ -24,7 +30,7 @@ struct snapshot {
 static bool find(const struct trace *t, unsigned *n, struct snapshot *out)
 {
 	const char *line;
-	char key[32];
+	char key[48];
 	uint64_t tsc;
 	int at = 0;
 
@@ -38,7 +44,18 @@ static bool find(const struct trace *t, unsigned *n, struct snapshot *out)
 	snprintf(out->name, sizeof(out->name), "%03u", *n - 1);
 	out->ns = tsc > t->start_tsc ? trace_ns(t, tsc) - trace_ns(t, t->start_tsc) : 0;
 	out->why = line + at;
+	snprintf(key, sizeof(key), "snapshot_%s_matches", out->name);
+	out->matches = trace_session_number(t, key, 0);
 	return true;
+}
+
+static void put_matches(struct json *j, uint64_t matches)
+{
+	json_key(j, "matches");
+	if (matches)
+		json_u64(j, matches);
+	else
+		json_str(j, NULL);
 }
 
 void report_snapshots_put(const struct trace *t, FILE *out)
@@ -77,6 +94,7 @@ static void put(struct json *j, const struct trace *t, const struct snapshot *s)
 	json_ku64(j, "at_ns", s->ns);
 	json_ku64(j, "samples", s->samples);
 	json_ku64(j, "left_out_chunks", s->left_out);
+	put_matches(j, s->matches);
 	json_close(j, '}');
 }
 
@@ -93,6 +111,7 @@ void report_snapshots_json(struct json *j, const struct trace *t)
 		json_open(j, '{');
 		json_kstr(j, "why", why);
 		json_ku64(j, "left_out_chunks", trace_session_number(t, "snapshot_left_out", 0));
+		put_matches(j, trace_session_number(t, "snapshot_matches", 0));
 		json_close(j, '}');
 		return;
 	}

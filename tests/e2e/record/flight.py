@@ -88,6 +88,9 @@ def asked_for():
     i = info("trace")
     need([(s["name"], s["why"]) for s in i["snapshots"]] == [("001", "it is time"), ("002", "exited 0")], i["snapshots"])
     need(i["samples"] == 0 and i["flight"] == "2M", i)
+    p = subprocess.run([KRON, "info", "trace"], capture_output=True, text=True)
+    need(re.search(r"^samples: +in the snapshots$", p.stdout, re.M), p.stdout)
+    need(re.search(r"^ *\d+ +- +- .*counted_calls", p.stdout, re.M), p.stdout)
     p = subprocess.run([KRON, "report", "trace"], capture_output=True, text=True)
     need("trace/001" in p.stderr, p)
 
@@ -211,6 +214,7 @@ def by_trigger():
     r.end()
     found = info("trace")["snapshots"]
     need(len(found) == 2 and found[0]["why"].startswith("data="), found)
+    need([s["matches"] for s in found] == [1, None], found)
     got = next(iter(ticks("trace/001").values()))
     need(100_000 in got and got == list(range(got[0], got[-1] + 1)), f"{got[0]} .. {got[-1]}")
     need_suffix("trace/002", [300_000], [300_000])
@@ -219,6 +223,15 @@ def by_trigger():
     r.end()
     first, last = (len(next(iter(ticks(f"trace/{n:03}").values()))) for n in (1, 2))
     need(min(first, last) >= HELD, f"{first} calls, then {last}")
+    shutil.rmtree("trace")
+    r = flight(end="300000:exit", options=["--flight", "2M", "--snapshot-on", "data<=500", "--max-snapshots", "1000000"])
+    r.end()
+    found = info("trace")["snapshots"]
+    matches = [s["matches"] for s in found[:-1]]
+    need(sum(matches) == 500 and len(matches) < 500 and found[-1]["matches"] is None, found)
+    for s, n in zip(found, matches):
+        need(info(s["directory"])["snapshot"]["matches"] == n, f"{s}")
+        need(s["why"].endswith(f"({n} times)") == (n > 1), f"{s}")
 
 
 def calls_of(directory, name):
@@ -310,6 +323,9 @@ def refused():
             (["--flight", "1s", "--worst", "0:a"], "N:FUNC"), (["--flight", "1s", "--worst", "3:a", "--snapshot-on", "a>1s"], "use one"), (["--flight", "1s", "--snapshot-on", "a>"], "--snapshot-on"):
         p = subprocess.run([KRON, "record", *words, "--", "true"], capture_output=True, text=True)
         need(p.returncode == 125 and part in p.stderr, f"{words}: {p}")
+    for words in ["--worst", "3:nosuch"], ["--snapshot-on", "nosuch>1ms"]:
+        said = flight(end="1000:exit", options=["--flight", "1M", *words]).end()[1]
+        need(said.count("'nosuch'") == 1, said)
     r = flight(options=[])
     wait_until_it_runs()
     said = snapshot(r, status=1)
