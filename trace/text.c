@@ -71,6 +71,21 @@ char *text_shown(const char *s)
 	return shown;
 }
 
+char *text_escaped(const char *s)
+{
+	char *twice = xmalloc(2 * strlen(s) + 1), *to = twice, *shown;
+
+	for (; *s; s++) {
+		if (*s == '\\')
+			*to++ = '\\';
+		*to++ = *s;
+	}
+	*to = 0;
+	shown = text_shown(twice);
+	xfree(twice);
+	return shown;
+}
+
 const char *text_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -14,6 +14,8 @@
 
 void text_put(FILE *f, const char *s);
 char *text_shown(const char *s); /* the same in memory, for xfree() */
+/* Likewise, and a backslash is \\: what was there can be told from it. */
+char *text_escaped(const char *s);
 /* The last part of a path, as a pointer into it. */
 const char *text_base(const char *path);
 

@@ -269,7 +269,7 @@ static void put_text(struct ctf *c, uint64_t tsc, const struct trace_user_event 
 {
 	char buf[VALUE_TEXT];
 	const char *text = value_string(v, buf);
-	char *shown = text_shown(text ? text : "");
+	char *shown = text_escaped(text ? text : "");
 	const uint8_t how = v.memory->is_unreadable ? 2 : v.memory->is_cut;
 	const uint32_t event = event_of(c, u, v);
 

@@ -239,9 +239,11 @@ static OTF2_AttributeValue attribute_value(struct otf2 *o, struct value v)
 	OTF2_AttributeValue a = {.uint64 = v.number};
 	char text[VALUE_TEXT];
 	const char *s = value_string(v, text);
+	char *escaped = s ? text_escaped(s) : NULL;
 
 	if (s)
-		a.stringRef = keep_text(o, s);
+		a.stringRef = keep_text(o, escaped);
+	xfree(escaped);
 	return a;
 }
 

@@ -232,7 +232,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 		set_number(row, EXPORT_TABLE_value, (int64_t)v.number);
 	row[EXPORT_TABLE_level] = u->level;
 	set_value(w, row, u, v);
-	shown = text ? text_shown(text) : NULL;
+	shown = text ? text_escaped(text) : NULL;
 	w->fn(w->ctx, row, shown);
 	xfree(shown);
 }

@@ -244,6 +244,48 @@ def half_of_table():
     need(got == [["half", "n", "s64", "half", None, None, None, None]], got)
 
 
+# ---- texts that are hard to write ----
+
+TEXTS = ["a\nb", "a\\x0ab", "\\", "\\\\", "\t\x7f", "é", b"\xc3", b"\xff\\xff", "\\n", "plain"]
+
+
+def as_bytes(text):
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def told(text):
+    """What was there: \\\\ is a backslash, \\xNN a byte."""
+    return re.sub(rb"\\\\|\\x(..)", lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", text.encode())
+
+
+def record_texts():
+    compile_text("shown", PROGRAM)
+    argv = [x for text in TEXTS for x in (b"0", b"0", b"0", as_bytes(text))]
+    r = subprocess.run([KRON, "record", "-q", "-o", "trace", "-p", "text=show name=$arg4:string", "--", "./shown", *argv])
+    need(r.returncode == 0, r)
+
+
+def texts_of_csv():
+    record_texts()
+    with open(export("csv"), newline="", encoding="utf-8") as f:
+        got = [r["text"] for r in csv.DictReader(f) if r["kind"] == "event"]
+    need([told(t) for t in got] == [as_bytes(t) for t in TEXTS], got)
+
+
+def texts_of_ctf():
+    needs("babeltrace2")
+    record_texts()
+    got = [json.loads(re.search(r"value = \{ name = (.*) \}$", fields)[1]) for _, fields in ctf_events()]
+    need([told(t) for t in got] == [as_bytes(t) for t in TEXTS], got)
+
+
+def texts_of_otf2():
+    needs("otf2-print")
+    record_texts()
+    got = [re.fullmatch(r'"(.*)" <\d+>', more[2])[1] for _, _, more in otf2_events()]
+    need([told(t) for t in got] == [as_bytes(t) for t in TEXTS], got)
+
+
 # ---- OTF2 ----
 
 OTF2_TYPES = {"s": "INT", "u": "UINT", "x": "UINT", "": "UINT32", "double": "DOUBLE", "float": "FLOAT"}
@@ -417,3 +459,6 @@ with Suite("export_values") as suite:
     suite.case("... of a low half", half_of_sqlite)
     suite.case("Perfetto: annotations", of_perfetto)
     suite.case("... of a low half", half_of_perfetto)
+    suite.case("csv: texts can be told", texts_of_csv)
+    suite.case("CTF: texts can be told", texts_of_ctf)
+    suite.case("OTF2: texts can be told", texts_of_otf2)
