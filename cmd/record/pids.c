@@ -30,6 +30,15 @@ static bool take_list(struct pids *out, const char *s)
 	}
 }
 
+int pids_check(const struct opt_list *lists, struct err *err)
+{
+	struct pids p;
+	int code = pids_take(&p, lists, err);
+
+	vec_free(&p.v);
+	return code;
+}
+
 int pids_take(struct pids *out, const struct opt_list *lists, struct err *err)
 {
 	*out = (struct pids){0};

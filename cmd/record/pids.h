@@ -15,5 +15,6 @@ struct pids { /* to be freed */
 
 /* Each number once, in order.  No process is looked at: a list that is none is refused, whoever is in it.  -EINVAL. */
 int pids_take(struct pids *out, const struct opt_list *lists, struct err *err);
+int pids_check(const struct opt_list *lists, struct err *err); /* the same, to know only that */
 
 #endif

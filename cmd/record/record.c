@@ -31,6 +31,7 @@
 #include "cmd/record/control_record.h"
 #include "cmd/record/flight_record.h"
 #include "cmd/record/job.h"
+#include "cmd/record/pids.h"
 #include "cmd/record/record.h"
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
@@ -673,6 +674,8 @@ static int record(char **argv)
 			"no command given; usage: kron %s [OPTION]... [--] CMD [ARG]..., or "
 			"--pid PID",
 			who->name);
+	if (pids.n && *argv && pids_check(&pids, &err)) /* a value that was empty, mostly */
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	if (pids.n && *argv)
 		return cmd_fail(
 			who, OWN_FAILURE,

@@ -598,6 +598,7 @@ def refused(program):
         (("--pid", "1,,2"), "not a list of process numbers"),
         (("--pid", "1,"), "not a list of process numbers"),
         (("--pid", "1", "--", "true"), "takes no command"),
+        (("--pid", "--for", "1s"), "'--for' is not a list of process numbers"),
         (("--for", "1s", "--", "true"), "--for belongs to --pid"),
         ((), "no command given"),
     ):
