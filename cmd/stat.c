@@ -45,7 +45,7 @@ static const struct opt options[] = {
 	{'o', "output", OPT_STR, &path, "FILE",
 	 "Write the table to FILE. Default: to standard error, for standard output is the program's.",
 	 0, 0},
-	{0, "pid", OPT_LIST, &counting.pids, "PID[,PID]...",
+	{'p', "pid", OPT_LIST, &counting.pids, "PID[,PID]...",
 	 "Count in these processes, which run already, instead of a program that is started. They run on "
 	 "afterwards.",
 	 0, 0},

@@ -401,7 +401,7 @@ int main(void)
 }
 """)
     p = subprocess.Popen(["./waits"], stdin=subprocess.PIPE)
-    k = subprocess.Popen([tap.KRON, "stat", "--json", "-o", "rows", "--pid", str(p.pid)], stderr=subprocess.PIPE,
+    k = subprocess.Popen([tap.KRON, "stat", "--json", "-o", "rows", "-p", str(p.pid)], stderr=subprocess.PIPE,
                          text=True)
     try:
         line = k.stderr.readline()
