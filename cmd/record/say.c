@@ -83,24 +83,32 @@ static size_t file_length(const struct probe_spec *s)
 	return colon ? (size_t)(colon - s->where) : strlen(s->where);
 }
 
-/* The probes of one file, a pack mostly, in one line; returns the last of them that it is about. */
-static size_t say_elsewhere(const struct probe_results *r, size_t first)
+static bool are_of_one_file(const struct probe_spec *a, const struct probe_spec *b)
 {
-	const struct probe_spec *s = &o->probes->specs.v[first], *next = s + 1;
-	size_t n = file_length(s), last = first;
+	const size_t n = file_length(a);
 
-	while (last + 1 < r->n && is_elsewhere(r, last + 1) && file_length(next) == n &&
-	       !strncmp(next->where, s->where, n)) {
-		last++;
-		next++;
+	return file_length(b) == n && !strncmp(a->where, b->where, n);
+}
+
+/* The probes of one file, a pack mostly, in one line, by the first of them. */
+static void say_elsewhere(const struct probe_results *r, size_t spec)
+{
+	const struct probe_spec *all = o->probes->specs.v, *s = &all[spec];
+	size_t more = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (i == spec || !are_of_one_file(s, &all[i]) || !is_elsewhere(r, i))
+			continue;
+		if (i < spec)
+			return;
+		more++;
 	}
-	if (last == first)
+	if (!more)
 		say("kron: %s: %s: the program loaded no module that this means", s->where,
 		    s->text);
 	else
 		say("kron: %.*s: %s and %zu more: the program loaded no module that they mean",
-		    (int)n, s->where, s->text, last - first);
-	return last;
+		    (int)file_length(s), s->where, s->text, more);
 }
 
 /* Probes that found no place, and what is wrong with those that did. */
@@ -121,7 +129,7 @@ static void say_probes(const struct collector *c)
 			    "one will do",
 			    s->where, s->text);
 		else if (is_elsewhere(r, i))
-			i = say_elsewhere(r, i);
+			say_elsewhere(r, i);
 	}
 }
 
