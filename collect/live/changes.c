@@ -294,6 +294,17 @@ int changes_add(struct changes *all, const char *spec, struct err *err)
 
 /* ---- remove ---- */
 
+static int explain_unknown(const struct changes *all, const char *name, struct err *err)
+{
+	if (all->modules->selection->probes_only)
+		return err_set(err, ENOENT,
+			       "no probe %s was added (`kron ctl probe list` shows them)", name);
+	return err_set(err, ENOENT,
+		       "no probe %s was added (`kron ctl probe list` shows them); `kron ctl probe "
+		       "rm -F %s` takes out functions that the recording traces",
+		       name, name);
+}
+
 static int take_away(struct changes *all, const char *name, struct err *err)
 {
 	struct change *c = find(all, name);
@@ -303,8 +314,7 @@ static int take_away(struct changes *all, const char *name, struct err *err)
 	if (!c && first_probes_has(all, name))
 		return first_probes_remove(all, name, err);
 	if (!c)
-		return err_set(err, ENOENT,
-			       "no probe %s was added (`kron ctl probe list` shows them)", name);
+		return explain_unknown(all, name, err);
 	set_there(all, c, false);
 	code = visit_all(all, c, change_process_remove, true, &met, err);
 	if (code) {

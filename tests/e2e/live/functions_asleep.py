@@ -469,7 +469,12 @@ def goroutines():
 def refusals():
     p = Program(False, "-F", "outer", "-F", "inner")
     p.asleep = {"leaf", "tiny"}
-    need("no function that is traced is called leaf" in p.probe("rm", "-F", "leaf", status=1), "leaf")
+    need("no function that is traced is called leaf\n" in p.probe("rm", "-F", "leaf", status=1), "leaf")
+    said = p.probe("add", "-F", "leaf", status=1)
+    need("`kron ctl probe add leaf` probes its entry, `kron ctl probe add 'leaf%return'` its returns" in said, said)
+    p.probe("add", "leaf")  # as it says
+    need("called le*\n" in p.probe("add", "-F", "le*", status=1), "le*")
+    need("`kron ctl probe rm -F inner` takes out functions" in p.probe("rm", "inner", status=1), "a function")
     need("nothing that inner means sleeps" in p.probe("add", "-F", "inner", status=1), "inner")
     p.rm("inner")
     need("all that inner means sleeps already" in p.probe("rm", "-F", "inner", status=1), "inner again")
