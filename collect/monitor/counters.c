@@ -54,8 +54,18 @@ static const struct counter known[] = {
 };
 #define NKNOWN (sizeof(known) / sizeof(known[0]))
 
+/* As perf calls them. */
+static const char *const aliases[][2] = {
+	{"cs", "context-switches"},
+	{"faults", "page-faults"},
+	{"cpu-migrations", "migrations"},
+};
+
 const struct counter *counter_find(const char *name)
 {
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		if (!strcmp(aliases[i][0], name))
+			name = aliases[i][1];
 	for (size_t i = 0; i < NKNOWN; i++)
 		if (!strcmp(known[i].name, name))
 			return &known[i];

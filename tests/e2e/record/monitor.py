@@ -60,6 +60,13 @@ def sums(*how):
     need(abs(clock_us - int(said["cpu_us"])) < 0.05 * int(said["cpu_us"]) + 5000 + 20 * switches, f"{total} and {said}")
 
 
+def perfs_names():
+    """What perf calls cs, faults and cpu-migrations are the same here."""
+    r = monitor("-q", "--every", "1s", "-e", "cs,faults,cpu-migrations", "--", "true", status=0)
+    head = (r.stdout + r.stderr).split("\n")[0].split()
+    need(head[2:] == ["context-switches", "page-faults", "migrations"], r)
+
+
 def calls(*how):
     tap.compile_c("p", "bins/monitored.c")
     rows, end, said = watch(["--every", "30ms", *how, "-e", "calls:work,calls:ma?n,calls"], ["./p", "3", "40000"])
@@ -570,6 +577,7 @@ def drawn():
 with tap.Suite("monitor") as s:
     s.case("sums of the kernel's counters", sums)
     s.case("and with stops", sums, "--freeze")
+    s.case("names of perf's", perfs_names)
     s.case("sums of calls", calls)
     s.case("and with stops", calls, "--freeze")
     s.case("signals and traps", signals)
