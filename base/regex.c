@@ -17,6 +17,8 @@
 struct regex {
 	pcre2_code *code;
 	pcre2_match_context *limits;
+	pcre2_match_data *data; /* atomic: NULL while a thread has it */
+	unsigned shares;
 	bool gave_up; /* atomic */
 };
 
@@ -45,6 +47,7 @@ int regex_make(struct regex **out, const char *pattern, struct err *err)
 		return refuse(why, at, err);
 	r = xcalloc(1, sizeof(*r));
 	r->code = code;
+	r->shares = 1;
 	r->limits = pcre2_match_context_create(NULL);
 	if (!r->limits) {
 		regex_free(r);
@@ -57,11 +60,19 @@ int regex_make(struct regex **out, const char *pattern, struct err *err)
 	return 0;
 }
 
+struct regex *regex_share(struct regex *r)
+{
+	if (r)
+		r->shares++;
+	return r;
+}
+
 void regex_free(struct regex *r)
 {
-	if (!r)
+	if (!r || --r->shares)
 		return;
 	pcre2_code_free(r->code);
+	pcre2_match_data_free(r->data);
 	pcre2_match_context_free(r->limits);
 	xfree(r);
 }
@@ -71,6 +82,19 @@ bool regex_gave_up(const struct regex *r)
 	return __atomic_load_n(&r->gave_up, __ATOMIC_RELAXED);
 }
 
+/* Most have one thread at a time: what it needs is kept.  Others make their own. */
+static pcre2_match_data *take_data(struct regex *r)
+{
+	pcre2_match_data *data = __atomic_exchange_n(&r->data, NULL, __ATOMIC_ACQUIRE);
+
+	return data ? data : pcre2_match_data_create(1, NULL);
+}
+
+static void give_data(struct regex *r, pcre2_match_data *data)
+{
+	pcre2_match_data_free(__atomic_exchange_n(&r->data, data, __ATOMIC_ACQ_REL));
+}
+
 bool regex_matches(struct regex *r, const char *text)
 {
 	pcre2_match_data *data;
@@ -78,10 +102,10 @@ bool regex_matches(struct regex *r, const char *text)
 
 	if (regex_gave_up(r))
 		return false;
-	data = pcre2_match_data_create(1, NULL);
+	data = take_data(r);
 	if (data)
 		n = pcre2_match(r->code, (PCRE2_SPTR)text, strlen(text), 0, 0, data, r->limits);
-	pcre2_match_data_free(data);
+	give_data(r, data);
 	if (n < 0 && n != PCRE2_ERROR_NOMATCH)
 		__atomic_store_n(&r->gave_up, true, __ATOMIC_RELAXED);
 	return n >= 0;

@@ -16,6 +16,8 @@ struct regex;
 
 /* 0, or -errno and in err what is wrong with it. */
 int regex_make(struct regex **out, const char *pattern, struct err *err);
+/* Another owner, by the same thread: it is gone when each has freed it. */
+struct regex *regex_share(struct regex *r);
 void regex_free(struct regex *r);
 /* Does it match somewhere in text?  By any thread. */
 bool regex_matches(struct regex *r, const char *text);

@@ -106,8 +106,8 @@ bool probe_set_is_alternative(const struct probe_set *set, size_t spec)
 
 bool probe_set_wants(const struct probe_set *set, const struct module_name *m, bool is_exe)
 {
-	for (size_t i = 0; i < set->specs.n; i++)
-		if (probe_spec_wants(&set->specs.v[i], m, is_exe))
+	for (size_t i = 0; i < set->objects.n; i++)
+		if (probe_spec_wants(&set->specs.v[set->objects.v[i]], m, is_exe))
 			return true;
 	return false;
 }

@@ -36,6 +36,7 @@ void probe_set_free(struct probe_set *set)
 	vec_for(&set->levels, l)
 		xfree(l->name);
 	vec_free(&set->specs);
+	vec_free(&set->objects);
 	vec_free(&set->levels);
 }
 
@@ -272,6 +273,33 @@ static int check_event(const struct probe_set *set, const struct lex *lx, const 
 	return 0;
 }
 
+/* Do both mean the same modules, whichever there are? */
+static bool is_same_object(const struct probe_spec *a, const struct probe_spec *b)
+{
+	if (!a->object.text || !b->object.text)
+		return a->object.text == b->object.text &&
+		       (a->place == SPEC_USDT) == (b->place == SPEC_USDT);
+	return a->object.match == b->object.match && !strcmp(a->object.text, b->object.text);
+}
+
+/* The newest spec's object: one that others have, too, is asked once for all of them. */
+static void note_object(struct probe_set *set)
+{
+	uint32_t last = (uint32_t)set->specs.n - 1;
+	struct probe_spec *s = &set->specs.v[last];
+
+	vec_for(&set->objects, first) {
+		const struct probe_spec *o = &set->specs.v[*first];
+
+		if (!is_same_object(o, s))
+			continue;
+		regex_free(s->object.regex);
+		s->object.regex = regex_share(o->object.regex);
+		return;
+	}
+	*vec_push(&set->objects) = last;
+}
+
 int parse_line(struct probe_set *set, struct lex *lx)
 {
 	struct lex start;
@@ -291,6 +319,8 @@ int parse_line(struct probe_set *set, struct lex *lx)
 		code = check_event(set, lx, start.at);
 	if (code)
 		probe_spec_free(&set->specs.v[--set->specs.n]);
+	else
+		note_object(set);
 	return code;
 }
 

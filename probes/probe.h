@@ -137,6 +137,8 @@ struct probe_level {
 
 struct probe_set {
 	VEC(struct probe_spec) specs;
+	VEC(uint32_t)
+	objects; /* the first spec of each object that there is: a pack has few of them */
 	VEC(struct probe_level) levels;
 	uint8_t default_level; /* of probes that name no group */
 	bool no_callsites; /* no probe may stand where its function is called, but in its code */

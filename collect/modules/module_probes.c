@@ -95,7 +95,7 @@ static bool is_missing(const struct probe_set *set, size_t i, const struct elf_i
 	const struct probe_spec *s = &set->specs.v[i];
 	struct elf_symbol sym;
 
-	return img && s->place <= SPEC_RETURN && s->function.match == MATCH_NAME &&
+	return s->place <= SPEC_RETURN && s->function.match == MATCH_NAME &&
 	       probe_set_is_alternative(set, i) && !elf_symbols_lookup(img, s->function.text, &sym);
 }
 
@@ -103,8 +103,10 @@ static bool is_missing(const struct probe_set *set, size_t i, const struct elf_i
 bool module_probes_want(const struct probe_set *set, const struct module_name *name, bool is_exe,
 			const struct elf_image *img)
 {
-	if (!set)
+	if (!set || !probe_set_wants(set, name, is_exe))
 		return false;
+	if (!img)
+		return true;
 	for (size_t i = 0; i < set->specs.n; i++) {
 		const struct probe_spec *s = &set->specs.v[i];
 		bool loose = s->place == SPEC_USDT && !s->object.text;
@@ -112,9 +114,7 @@ bool module_probes_want(const struct probe_set *set, const struct module_name *n
 		if (!loose && probe_spec_wants(s, name, is_exe) && !is_missing(set, i, img))
 			return true;
 	}
-	if (!has_loose_markers(set))
-		return false;
-	return !img || resolve_has_marker(set, img);
+	return has_loose_markers(set) && resolve_has_marker(set, img);
 }
 
 /* ---- the plan ---- */

@@ -492,6 +492,40 @@ static void test_objects(void **state)
 	assert_true(wants("%p:n", "/lib/libz.so.1", false));
 }
 
+/* Whoever asks for a module asks each object once, however many probes name it. */
+static void test_distinct_objects(void **state)
+{
+	static const char *const others[] = {
+		"a*:f", "a:f", "/b/:f", "main", "main%return", "%p:n", "%q:n", "\"a\":g", "a*:%p:n",
+	};
+	static const char path[] = "/lib/libaa.so";
+	const struct module_name name = {path, NULL};
+	struct probe_set set = {0};
+	struct err err;
+	char letters[64];
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++)
+		assert_int_equal(probe_set_add(&set, i & 1 ? "/^(a|aa)+$/:g" : "/^(a|aa)+$/:f",
+					       i + 1, &err),
+				 0);
+	assert_int_equal(set.objects.n, 1);
+	assert_false(probe_set_wants(&set, &name, false));
+	memset(letters, 'a', sizeof(letters));
+	memcpy(letters + sizeof(letters) - 2, "c", 2);
+	probe_spec_wants(&set.specs.v[7], &(struct module_name){letters, NULL}, false);
+	for (unsigned i = 0; i < 50; i++)
+		assert_true(probe_spec_gave_up(&set.specs.v[i])); /* it is one expression */
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (probe_set_add(&set, others[i], 1, &err))
+			fail_msg("%s: %s", others[i], err.msg);
+	assert_int_not_equal(probe_set_add(&set, "/c/:f nonsense nonsense", 1, &err), 0);
+	/* the glob, the name, /b/, the program's own, and the markers that say themselves where */
+	assert_int_equal(set.objects.n, 6);
+	assert_true(probe_set_wants(&set, &name, false)); /* a marker may be anywhere */
+	probe_set_free(&set);
+}
+
 /* ---- regular expressions ---- */
 
 #define LETTERS 600u
@@ -629,11 +663,17 @@ static void test_expressions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings),  cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_file),      cmocka_unit_test(test_includes),
-		cmocka_unit_test(test_objects),   cmocka_unit_test(test_sonames),
-		cmocka_unit_test(test_expensive), cmocka_unit_test(test_expressions),
-		cmocka_unit_test(test_gave_up),   cmocka_unit_test(test_types_of_an_event),
+		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_includes),
+		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_sonames),
+		cmocka_unit_test(test_distinct_objects),
+		cmocka_unit_test(test_expensive),
+		cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_gave_up),
+		cmocka_unit_test(test_types_of_an_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
