@@ -16,12 +16,19 @@
  *
  * In the last round only, of what everybody has left, and the last of the ladder.  The search
  * goes breadth first and holds all that it meets; what is not on the way is given back.
+ *
+ * Each place is within reach of many nodes, and is looked at once.  For in a search bytes are only
+ * taken: where no relay may stand, none may later, but for those bytes that die because code moves
+ * out; and code that cannot move out for want of free bytes cannot later.
  */
 #include "inject/plan/planner.h"
 
 #include <string.h>
 
 #define NODES_MAX 512u
+/* How far away a relay may stand from the jump. */
+#define REACH (KRON_RELAYS_MAX * (128u + WINDOW_SHORT))
+#define SPAN (2 * REACH + 1)
 #define NO_HOST UINT32_MAX
 
 struct node {
@@ -38,6 +45,9 @@ struct search {
 	uint64_t landing;
 	unsigned n;
 	struct node v[NODES_MAX]; /* the first is the jump itself */
+	/* by vaddr, from REACH before the jump on: nothing may stand there as it is; nor if code
+	 * moves out for it; that was tried */
+	uint8_t is_none[2][SPAN], was_asked[SPAN];
 };
 
 static uint8_t *bytes_of(const struct search *s, uint64_t vaddr)
@@ -48,23 +58,62 @@ static uint8_t *bytes_of(const struct search *s, uint64_t vaddr)
 static bool may_relay(const struct search *s, uint64_t vaddr)
 {
 	const struct code_map *map = s->pl->map;
+	const uint8_t *bytes;
 
-	if (vaddr < map->lo || map->hi - vaddr < WINDOW_SHORT || vaddr >= map->hi ||
-	    !elf_image_at(map->img, vaddr, WINDOW_SHORT))
+	if (vaddr < map->lo || map->hi - vaddr < WINDOW_SHORT || vaddr >= map->hi)
 		return false;
-	return (bytes_of(s, vaddr)[0] == BYTE_DEAD && bytes_of(s, vaddr)[1] == BYTE_DEAD) ||
-	       (tactic_short_is_padding(s->pl, vaddr) && tactic_short_is_padding(s->pl, vaddr + 1));
+	bytes = bytes_of(s, vaddr);
+	if ((bytes[0] != BYTE_DEAD || bytes[1] != BYTE_DEAD) &&
+	    (!tactic_short_is_padding(s->pl, vaddr) || !tactic_short_is_padding(s->pl, vaddr + 1)))
+		return false;
+	return elf_image_at(map->img, vaddr, WINDOW_SHORT);
+}
+
+static size_t place_in(const struct search *s, uint64_t vaddr)
+{
+	return vaddr + REACH - s->v[0].at;
+}
+
+/* Bytes of it are dead now. */
+static void see_dead(struct search *s, const struct window *w)
+{
+	for (uint64_t at = w->addr - 1; at < w->addr + w->len; at++) {
+		size_t i = place_in(s, at);
+
+		if (i < SPAN)
+			s->is_none[0][i] = s->is_none[1][i] = false;
+	}
+}
+
+/* Code moves out for a relay at vaddr. */
+static uint32_t make_room(struct search *s, uint64_t vaddr)
+{
+	uint8_t *was_asked = &s->was_asked[place_in(s, vaddr)];
+	uint32_t host;
+
+	if (*was_asked)
+		return NO_HOST;
+	*was_asked = true;
+	host = tactic_short_evict(s->pl, vaddr - WINDOW_JUMP, WINDOW_JUMP + WINDOW_SHORT);
+	if (host != NO_HOST)
+		see_dead(s, &s->pl->drafts.v[host].w);
+	return host;
 }
 
 /* A relay at vaddr, which the node reaches: is there a landing for it? */
 static bool add_node(struct search *s, unsigned from, uint64_t vaddr, bool may_evict)
 {
 	uint32_t host = NO_HOST;
+	bool may = may_relay(s, vaddr);
 	struct node *node;
 
-	if (may_evict && !may_relay(s, vaddr))
-		host = tactic_short_evict(s->pl, vaddr - WINDOW_JUMP, WINDOW_JUMP + WINDOW_SHORT);
-	if (!may_relay(s, vaddr))
+	if (!may && may_evict) {
+		host = make_room(s, vaddr);
+		may = host != NO_HOST && may_relay(s, vaddr);
+	}
+	s->is_none[0][place_in(s, vaddr)] = true;
+	s->is_none[1][place_in(s, vaddr)] |= may || may_evict;
+	if (!may)
 		return false;
 	node = &s->v[s->n++];
 	*node = (struct node){
@@ -82,11 +131,16 @@ static bool add_node(struct search *s, unsigned from, uint64_t vaddr, bool may_e
 /* All relays within reach of a node. */
 static bool expand(struct search *s, unsigned from, bool may_evict)
 {
-	for (int distance = INT8_MIN; distance <= INT8_MAX && s->n < NODES_MAX; distance++)
-		if (distance &&
-		    add_node(s, from, s->v[from].at + WINDOW_SHORT + (uint64_t)(int64_t)distance,
-			     may_evict))
+	const uint64_t next = s->v[from].at + WINDOW_SHORT;
+	const uint8_t *is_none = s->is_none[may_evict];
+	const uint8_t *at = is_none + place_in(s, next - 128), *end = at + 256;
+
+	for (; s->n < NODES_MAX && (at = memchr(at, false, (size_t)(end - at))); at++) {
+		const uint64_t vaddr = s->v[0].at - REACH + (uint64_t)(at - is_none);
+
+		if (vaddr != next && add_node(s, from, vaddr, may_evict))
 			return true;
+	}
 	return false;
 }
 
@@ -141,16 +195,24 @@ static bool run(struct search *s, struct relay_way *way)
 	return found;
 }
 
+static void begin(struct search *s, struct planner *pl, uint64_t jump)
+{
+	s->pl = pl;
+	s->n = 1;
+	s->landing = 0;
+	s->v[0] = (struct node){.at = jump, .host = NO_HOST};
+	memset(s->is_none, 0, sizeof(s->is_none));
+	memset(s->was_asked, 0, sizeof(s->was_asked));
+}
+
 bool relay_find_from(struct planner *pl, uint64_t jump, uint64_t first, struct relay_way *way)
 {
 	struct search s;
 
 	s.pl = pl;
-	s.n = 1;
-	s.landing = 0;
-	s.v[0] = (struct node){.at = jump, .host = NO_HOST};
 	if (!may_relay(&s, first))
 		return false;
+	begin(&s, pl, jump);
 	add_node(&s, 0, first, false);
 	return run(&s, way);
 }
@@ -172,10 +234,7 @@ static bool find_way(struct planner *pl, uint64_t jump, struct relay_way *way)
 {
 	struct search s;
 
-	s.pl = pl;
-	s.n = 1;
-	s.landing = 0;
-	s.v[0] = (struct node){.at = jump, .host = NO_HOST};
+	begin(&s, pl, jump);
 	return run(&s, way);
 }
 

@@ -45,11 +45,11 @@ static uint64_t decided_up_to(const struct planner *pl, const struct window_scop
 
 static bool may_land(const struct planner *pl, uint64_t vaddr, uint64_t decided)
 {
-	if (!elf_image_at(pl->map->img, vaddr, WINDOW_JUMP))
-		return false;
 	for (unsigned i = 0; i < WINDOW_JUMP; i++)
 		if (!is_free(pl, vaddr + i))
 			return false;
+	if (!elf_image_at(pl->map->img, vaddr, WINDOW_JUMP))
+		return false;
 	if (vaddr + WINDOW_JUMP <= decided)
 		return true;
 	for (unsigned i = 1; i <= PADDING_WANTED; i++)
@@ -101,16 +101,19 @@ static struct draft *find_host(struct planner *pl, uint64_t vaddr)
 
 /*
  * May `len` bytes at vaddr move out?  In the first round only those of the same function as
- * home.
+ * home, if one is given.
  */
 static bool may_evict(const struct planner *pl, uint64_t vaddr, const struct window_scope *home,
 		      unsigned len, struct window *w)
 {
-	struct window_scope scope = planner_scope(pl, vaddr, len);
+	struct window_scope scope;
 
-	if (!(code_map_flags(pl->map, vaddr) & CODE_INSN) || scope.one_only || vaddr == scope.lo)
+	if (!(code_map_flags(pl->map, vaddr) & CODE_INSN) || !planner_is_free(pl, vaddr))
 		return false;
-	if (scope.lo != home->lo && !pl->fn.second_round)
+	scope = planner_scope(pl, vaddr, len);
+	if (scope.one_only || vaddr == scope.lo)
+		return false;
+	if (home && scope.lo != home->lo && !pl->fn.second_round)
 		return false;
 	return window_make(w, &scope, vaddr, vaddr) == REFUSAL_NONE;
 }
@@ -171,10 +174,9 @@ uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr)
 
 uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len)
 {
-	struct window_scope scope = planner_scope(pl, vaddr, len);
 	struct window w;
 
-	if (!may_evict(pl, vaddr, &scope, len, &w))
+	if (!may_evict(pl, vaddr, NULL, len, &w))
 		return UINT32_MAX;
 	return planner_hold(pl, &w, TACTIC_JUMP_MULTI);
 }
