@@ -663,10 +663,18 @@ int recover_core(const char *dir, const char *core, const char *out_dir, struct 
 	return recover(dir, &(struct origin){.memory = -1, .core = core, .out = out_dir}, out, err);
 }
 
+/* What a core names, its process may have made up: we write to a directory of ours only. */
+static bool is_own(const char *dir)
+{
+	struct stat st;
+
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 /* The first of the trace and `dir` that is of that recording, or NULL. */
 static const char *first_of(const struct core_origin *o, const char *dir)
 {
-	if (o->dir[0] && recover_is_for(o->dir, o->object))
+	if (o->dir[0] && is_own(o->dir) && recover_is_for(o->dir, o->object))
 		return o->dir;
 	return recover_is_for(dir, o->object) ? dir : NULL;
 }
