@@ -283,6 +283,17 @@ bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump)
 	return j && may_be_anything(j);
 }
 
+bool trace_jump_is_recorded(const struct trace *t, uint32_t jump)
+{
+	const struct trace_jumps all = trace_jumps_of(t);
+	const struct trace_jump *j = jump_of(&all, jump);
+
+	if (!j || j->to == JUMP_TO_ANYTHING)
+		return true;
+	return j->to == JUMP_TO_NAME ? j->ntargets > 0
+				     : trace_function_of(t, KRON_EVENT_ENTRY(j->target)) != NULL;
+}
+
 bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function)
 {
 	const struct trace_jump *j = jump_of(x, jump);

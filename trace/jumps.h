@@ -63,6 +63,8 @@ bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t fun
 #define TRACE_JUMP_POPPED 64u
 /* Only the very next sample tells where it leads. */
 bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump);
+/* May it lead to a function that is recorded? */
+bool trace_jump_is_recorded(const struct trace *t, uint32_t jump);
 /* Does it lead into the middle of this function? */
 bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function);
 /* What it leads to in words, NULL when it may be anything.  jump: trace_event.jump, not 0. */

@@ -42,7 +42,7 @@
 #define PLAIN_SEARCH 1024    /* frames looked at to find an exit's entry by function alone */
 #define RECURSION_SEARCH 256 /* likewise for recursion on a second stack */
 
-enum ending { EXITED, INFERRED, OPEN };
+enum ending { EXITED, INFERRED, AT_LEAST, OPEN };
 
 /* ---- frames come and go ---- */
 
@@ -137,9 +137,10 @@ static inline void count_call(struct pairs *p, const struct pair_call *c, enum e
 	p->counts.spans_loss += c->spans_loss;
 	if (__builtin_expect(how == EXITED, 1))
 		return;
-	p->counts.inferred += how == INFERRED;
+	p->counts.inferred += c->inferred;
 	p->counts.open += how == OPEN;
 	p->counts.jumped += c->jumped;
+	p->counts.at_least += c->at_least;
 }
 
 /* Close the top frame.  The strand leaves the set with its last frame; see pairs_retire(). */
@@ -164,9 +165,11 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.exit = at.in,
 		.children_tsc = f->children < duration ? f->children : duration,
 		.ended = at.event,
-		.inferred = how == INFERRED,
+		.inferred = how == INFERRED || how == AT_LEAST,
+		.at_least = how == AT_LEAST,
 		.open = how == OPEN,
 		.jumped = f->jump,
+		.jump = f->jump & TRACE_JUMP_NUMBER,
 		.spans_loss =
 			f->asleep || (l->has_loss && f->entry < l->loss_tsc && l->loss_tsc <= exit),
 	};
@@ -230,6 +233,9 @@ static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct
  *
  * Where it jumps through a pointer, the next sample tells: an entry at S is taken for the callee.
  *
+ * Its caller's next sample is the latest that its end may be.  If neither those who wait for it nor what it
+ * jumps to are recorded, there is none, and it ends with its jump: it has lasted at least so long.
+ *
  * Tail recursion would pile up frames without end.  At one S each function stands once: when it comes
  * again, its frame there and what it has jumped to end.
  */
@@ -267,13 +273,52 @@ static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_ev
 	return true;
 }
 
-static void jump_away(struct pairs *p, struct strand *s, const struct trace_event *e)
+/* Of those who wait for the top frame, and for what has jumped there, none is known. */
+static bool is_alone(const struct strand *s)
 {
+	for (uint32_t i = s->n - 1; i-- > 0;)
+		if (!s->frames[i].jump)
+			return false;
+	return !frame_ref_get(&s->below);
+}
+
+/* The top frame, and what has jumped there, ended with its jump as far as anyone can know. */
+static void end_with_jump(struct pairs *p, struct lane *l, struct strand *s,
+			  const struct trace_event *e, struct moment at)
+{
+	while (s->n)
+		pop(p, l, s, e, at, AT_LEAST);
+	pairs_retire(p, l, s);
+}
+
+static void jump_away(struct pairs *p, struct lane *l, struct strand *s,
+		      const struct trace_event *e)
+{
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	struct frame *f = &s->frames[s->n - 1];
 
 	f->jump = e->jump & TRACE_JUMP_NUMBER;
 	if (p->sink.jump)
 		p->sink.jump(p->sink.ctx, e, f->node);
+	if (!is_alone(s))
+		return;
+	l->jumped = pairs_now(l, e);
+	if (trace_jump_is_uncertain(&jumps, f->jump))
+		l->may_be_gone = true;
+	else if (!trace_jump_is_recorded(p->t, f->jump))
+		end_with_jump(p, l, s, e, l->jumped);
+}
+
+void pairs_end_jump(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	struct strand *s = l->cur;
+	struct moment at = l->jumped;
+
+	l->may_be_gone = false;
+	if (!s || !s->n || !s->frames[s->n - 1].jump || (e && e->s.payload == strand_top(s)))
+		return;
+	at.event = l->events;
+	end_with_jump(p, l, s, e, at);
 }
 
 /* The top frame has jumped into the middle of a function, which exits at sp. */
@@ -291,6 +336,7 @@ static void forget_jump(struct lane *l)
 {
 	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].jump)
 		l->cur->frames[l->cur->n - 1].jump |= TRACE_JUMP_LOST;
+	l->may_be_gone = false;
 }
 
 /* ---- entries ---- */
@@ -511,7 +557,7 @@ static void leave_top(struct pairs *p, struct lane *l, struct strand *s,
 		      const struct trace_event *e)
 {
 	if (__builtin_expect(e->jump, 0))
-		jump_away(p, s, e);
+		jump_away(p, l, s, e);
 	else
 		pop_exited(p, l, s, e);
 }
@@ -711,6 +757,8 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 		return;
 	}
 	notice_time(l, e);
+	if (__builtin_expect(l->may_be_gone, 0))
+		pairs_end_jump(p, l, e);
 	if (__builtin_expect(l->child_ended, 0))
 		children_end(p, l, e);
 	if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {

@@ -35,10 +35,13 @@ struct pair_call {
 	bool open;                       /* still running after the last event: trace_lane_end(); or
 					  * at the end of a window, with events after it */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
+	/* Inferred, with its jump to what was not recorded, for nobody who waits for it was, either. */
+	bool at_least;
 	bool recursive;  /* the same function is further up on this stack */
 	bool spans_loss; /* samples were lost between entry and exit */
 	uint32_t node;   /* what pair_sink.node said of this frame */
 	uint64_t ended;  /* pairs_events() at its end; less than now: see pair_sink */
+	uint32_t jump;   /* by which it left: trace/jumps.h; 0: none */
 	/* Likewise, of the frame whose children_tsc has this time: its caller, or what a signal
 	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none. */
 	uint32_t payer, payer_function; /* UINT32_MAX: likewise */
@@ -72,7 +75,8 @@ struct pair_counts {
 	uint64_t entries, exits, calls; /* calls: frames closed, in whatever way */
 	uint64_t inferred, open, orphans;
 	uint64_t spans_loss;
-	uint64_t jumped; /* of inferred and open: they exited by a jump */
+	uint64_t jumped;   /* of inferred and open: they exited by a jump */
+	uint64_t at_least; /* of these: pair_call.at_least */
 	uint64_t
 		shared; /* second exits: the one of vfork, or after a jump into a function's middle */
 };

@@ -39,7 +39,9 @@ struct lane {
 	uint32_t switches;  /* between strands */
 	size_t sleeps;      /* rows of the trace that its frames know of */
 	bool has_loss;
-	bool has_asleep;           /* some of its frames may be */
+	bool has_asleep; /* some of its frames may be */
+	bool may_be_gone; /* what runs has jumped somewhere: the next sample tells whether it ended */
+	struct moment jumped;      /* when that was */
 	bool child_ended;          /* a record said so: the next sample is its parent's */
 	struct children *children; /* pairs_child.c; NULL: there were none */
 };
@@ -60,6 +62,8 @@ void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32
 		       const struct trace_event *e, struct moment at);
 /* Close all of them: they are still running. */
 void pairs_leave_open(struct pairs *p, struct lane *l, struct strand *s, struct moment at);
+/* At the next sample after a jump to somewhere, or none: it led to nothing that is recorded. */
+void pairs_end_jump(struct pairs *p, struct lane *l, const struct trace_event *e);
 /* Give an empty strand back; what it interrupted, or was called from, runs again. */
 void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
 

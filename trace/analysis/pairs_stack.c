@@ -234,6 +234,8 @@ static uint64_t end_of_window(const struct pairs *p, const struct lane *l,
 
 void pairs_end_window(struct pairs *p, struct lane *l, const struct trace_event *e)
 {
+	if (l->may_be_gone)
+		pairs_end_jump(p, l, NULL);
 	if (has_open(l))
 		finish_all(p, l, still_open(p, l, end_of_window(p, l, e), true));
 	children_forget_calls(l);
@@ -253,6 +255,8 @@ void pairs_finish_lane(struct pairs *p, uint32_t lane)
 {
 	struct lane *l = &p->lanes[lane];
 
+	if (l->may_be_gone)
+		pairs_end_jump(p, l, NULL);
 	if (p->t->nsleeps && has_open(l))
 		pairs_notice_last_sleeps(p, l);
 	if (has_open(l))

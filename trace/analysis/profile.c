@@ -12,7 +12,8 @@
  *                    its entry and exit may belong to different calls
  *   inferred  calls closed by inference: by an exception, or because the exit has no probe.
  *             They are taken to last until their caller is seen again, so their times are
- *             upper limits
+ *             upper limits; but at least what is shown where they left by a jump to what was
+ *             not recorded, and no caller was
  *   CPU     a call counts for the CPU that it was entered on
  *
  * Functions below nstats have an array; other numbers, and everything by CPU, a hash table.
@@ -238,12 +239,23 @@ static inline bool is_measured(struct profile_stat *s, const struct pair_call *c
 	return true;
 }
 
+static void note_at_least(struct gather *g, struct profile_stat *s, const struct pair_call *c)
+{
+	s->at_least++;
+	vec_for(&g->p->left_by, jump)
+		if (*jump == c->jump)
+			return;
+	*vec_push(&g->p->left_by) = c->jump;
+}
+
 /* Is it measured? */
 static inline bool add_call(struct gather *g, struct profile_stat *s, const struct pair_call *c)
 {
 	uint64_t time = c->exit_tsc - c->entry_tsc;
 
 	s->inferred += c->inferred;
+	if (__builtin_expect(c->at_least, 0))
+		note_at_least(g, s, c);
 	if (!c->recursive)
 		s->total += time;
 	s->self += time - c->children_tsc;
@@ -542,6 +554,7 @@ void profile_free(struct profile *p)
 	vec_for(&p->rows, r)
 		free_stat(&r->s);
 	vec_free(&p->rows);
+	vec_free(&p->left_by);
 }
 
 /* ---- of one row ---- */

@@ -60,6 +60,7 @@ __extension__ typedef unsigned __int128 profile_square;
 
 struct profile_stat {
 	uint64_t calls, inferred;
+	uint64_t at_least; /* of inferred: pair_call.at_least */
 	uint64_t total, self;
 	uint64_t measured, sum, max; /* measured: those that sum, min and max are of */
 	uint64_t inverse_min;        /* UINT64_MAX - min: zero is the right start */
@@ -100,6 +101,7 @@ struct profile_want {
 struct profile {
 	const struct trace *t;
 	VEC(struct profile_row) rows; /* groups in order, functions in none */
+	VEC(uint32_t) left_by;        /* jumps of calls that are at_least, each once */
 	struct profile_totals totals;
 	double probe_ticks; /* what a probe costs; 0: not known */
 	double probe_error; /* how far that may be off */

@@ -452,6 +452,7 @@ static void take_end(struct track_call *c, const struct pair_call *call)
 	c->open = call->open;
 	c->spans_loss = call->spans_loss;
 	c->jumped = call->jumped;
+	c->at_least = call->at_least;
 }
 
 static void keep_late(struct tracks *x, struct lane_tracks *l, const struct slot *s,
@@ -566,6 +567,7 @@ static void end_late(struct tracks *x, struct lane_tracks *l, const struct trace
 		s->c.open = late->c.open;
 		s->c.spans_loss = late->c.spans_loss;
 		s->c.jumped = late->c.jumped;
+		s->c.at_least = late->c.at_least;
 		take_off(x, l, late->slot);
 		end_call(x, s, e);
 	}

@@ -25,10 +25,10 @@ struct track_call {
 	uint32_t level; /* how many calls are open on its track below it */
 	uint32_t depth; /* pairs.c's */
 	uint32_t function;
-	uint32_t node;                           /* what track_sink.node said */
-	uint64_t entry_tsc, exit_tsc;            /* exit: at its end */
-	struct trace_bounds entry, exit;         /* likewise */
-	bool inferred, open, spans_loss, jumped; /* likewise; as in struct pair_call */
+	uint32_t node;                                     /* what track_sink.node said */
+	uint64_t entry_tsc, exit_tsc;                      /* exit: at its end */
+	struct trace_bounds entry, exit;                   /* likewise */
+	bool inferred, open, spans_loss, jumped, at_least; /* likewise; as in struct pair_call */
 };
 
 /* What is known of lanes beforehand, for those who read a trace more than once. */

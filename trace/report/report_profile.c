@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "trace/analysis/cost.h"
 #include "trace/analysis/profile.h"
+#include "trace/jumps.h"
 #include "trace/text.h"
 #include "trace/report/report.h"
 #include "trace/report/report_slack.h"
@@ -238,6 +239,8 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 		fprintf(out, "  ~%s without exit",
 			s->inferred == s->calls ? "all"
 						: str_thousands(calls, sizeof(calls), s->inferred));
+	if (s->at_least)
+		fputs(", at least so long", out);
 	report_slack_put(t, s->slack, s->total, s->self, out);
 	put_on_cpu_slack(r, row, out);
 	fputc('\n', out);
@@ -348,6 +351,46 @@ static void print_switches(const struct report *r, FILE *out)
 	fputc('\n', out);
 }
 
+#define TARGETS 4 /* that are named */
+
+/* What they jumped to, as far as the trace has names for it. */
+static void print_targets(const struct report *r, FILE *out)
+{
+	const char *said[TARGETS];
+	size_t n = 0, k;
+
+	for (size_t i = 0; i < r->p.left_by.n; i++) {
+		const struct trace_jump *x = &r->t->jumps[r->p.left_by.v[i] - 1];
+
+		if (x->to != JUMP_TO_NAME || n == TARGETS)
+			continue;
+		for (k = 0; k < n && strcmp(said[k], x->name) != 0;)
+			k++;
+		if (k < n)
+			continue;
+		fputs(n ? ", " : " (", out);
+		text_put(out, x->name);
+		said[n++] = x->name;
+	}
+	if (n)
+		fputc(')', out);
+}
+
+static void print_at_least(const struct report *r, FILE *out)
+{
+	const uint64_t n = r->p.totals.calls.at_least;
+	char number[STR_NUMBER];
+
+	if (!n)
+		return;
+	fprintf(out, "%s call%s left by a jump to a function that was not recorded",
+		str_thousands(number, sizeof(number), n), n == 1 ? "" : "s");
+	print_targets(r, out);
+	fprintf(out,
+		": %s time%s at least what is shown; record that function, too, or who called %s\n",
+		n == 1 ? "its" : "their", n == 1 ? " is" : "s are", n == 1 ? "it" : "them");
+}
+
 static void print_foot(struct report *r, FILE *out)
 {
 	const struct pair_counts *c = &r->p.totals.calls;
@@ -370,6 +413,7 @@ static void print_foot(struct report *r, FILE *out)
 		print_count(out, r->p.totals.moved,
 			    "calls ended on another CPU than the one they count for");
 	fputc('\n', out);
+	print_at_least(r, out);
 	print_cost(&s, out);
 	if (r->o->on_cpu)
 		print_switches(r, out);
@@ -533,6 +577,7 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	}
 	json_ku64(j, "calls", row->s.calls);
 	json_ku64(j, "inferred", row->s.inferred);
+	json_ku64(j, "at_least", row->s.at_least);
 	json_ku64(j, "spans_loss", row->s.calls - (row->s.rough ? 0 : row->s.measured));
 	json_time(j, r, "total_ns", row->s.total);
 	json_time(j, r, "self_ns", row->s.self);
@@ -585,6 +630,7 @@ static void print_json_totals(struct report *r, FILE *out)
 	json_open(&j, '{');
 	json_ku64(&j, "calls", p->calls.entries);
 	json_ku64(&j, "inferred", p->calls.inferred);
+	json_ku64(&j, "at_least", p->calls.at_least);
 	json_ku64(&j, "open", p->calls.open);
 	json_ku64(&j, "spans_loss", p->calls.spans_loss);
 	json_ku64(&j, "orphans", p->calls.orphans);

@@ -209,11 +209,12 @@ static void put_end(struct replay *r, const struct track_call *c, const struct l
 	fputs("} ", r->out);
 	put_comment(r, "/* ");
 	text_put_function(r->out, r->t, c->function);
-	put_comment(r, c->inferred && c->jumped ? ", left by a jump, its end not seen */"
-		       : c->inferred            ? ", no exit seen */"
-		       : c->open                ? ", still running */"
-		       : c->spans_loss          ? ", samples lost inside */"
-						: " */");
+	put_comment(r, c->at_least ? ", left by a jump to what was not recorded: at least */"
+		       : c->inferred && c->jumped ? ", left by a jump, its end not seen */"
+		       : c->inferred              ? ", no exit seen */"
+		       : c->open                  ? ", still running */"
+		       : c->spans_loss            ? ", samples lost inside */"
+						  : " */");
 	fputc('\n', r->out);
 }
 

@@ -356,6 +356,48 @@ def tails_flat():
     need(run(KRON, "replay", *flat, "t").count("left by a jump") == 0, "flat: replay")
 
 
+def tails_away():
+    """Nobody else is recorded: what the program does until its next call is none of the function's time."""
+    tap.compile_text("away", """
+        #include <stdio.h>
+        #include <time.h>
+        #define APART __attribute__((noinline, noclone))
+        static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return 1e9 * (double)t.tv_sec + (double)t.tv_nsec; }
+        static int rest(long ms) { struct timespec t = {0, 1000000 * ms}; return nanosleep(&t, 0); }
+        APART int leaf(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop" : "+r"(n)); return n; }
+        APART int inner(int n) { rest(2); n += leaf(n); __asm__ volatile("" : "+r"(n)); return n + 1; }
+        APART int only(int n) { __asm__ volatile("" : "+r"(n)); return inner(n); }
+        APART int some(int n) { return n & 1 ? rest(3) : inner(n); }
+        int main(void) {
+            double in = 0;
+            int n = 0;
+            for (int i = 0; i < 10; i++) {
+                double t = now();
+                n += only(i);
+                in += now() - t;
+                rest(20);
+                n += some(i);
+                rest(20);
+            }
+            printf("%.0f\\n", in);
+            return n < 0;
+        }""", "-O2")
+    shows_jumps("away", "only", "some")
+    for functions, least in ((["only"], 0), (["only", "leaf"], 0), (["some"], 14e6)):
+        chosen = [x for f in functions for x in ("-F", f)]
+        took = float(run(KRON, "record", "-q", "-o", "t", *chosen, "--", "./away"))
+        report, _ = compare("t", exports_of(False))
+        f = next(r for r in report if r["function"] == functions[0])
+        need(f["calls"] == 10 and f["at_least"] in (5, 10) and f["at_least"] == f["inferred"], f"{f}")
+        if functions[0] == "only":
+            need(least <= f["total_ns"] <= took, f"only took {took} ns at most, not {f['total_ns']}")
+        else:
+            need(f["at_least"] == 5 and least <= f["total_ns"] < 100e6, f"five calls of 3 ms: {f}")
+        text = run(KRON, "report", "t")
+        need(f"{f['at_least']} calls left by a jump to a function that was not recorded" in text, text)
+        need(run(KRON, "replay", "t").count("not recorded: at least") == f["at_least"], "replay")
+
+
 def static(name, source, *argv):
     """Programs without a dynamic linker: probes and hooks are in the file."""
     program = build(name, source, "-static")
@@ -542,6 +584,7 @@ def main():
         s.case("a tail recursion of thirty thousand turns", tails, False, "30000")
         s.case("... of a million turns", tails, False, "1000000", SUMS)
         s.case("--tail-calls flat", tails_flat)
+        s.case("jumps to what is not recorded, from what nobody who is has called", tails_away)
         s.case("conditions and triggers on an exit by a jump", tails_found)
         s.case("triggers on calls that go on by a jump", tails_last)
         s.case("tail calls that are bound lazily", tails_bound)

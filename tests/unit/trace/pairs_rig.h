@@ -8,7 +8,7 @@
  *   V1@1000   process 1 calls vfork; P1: posix_spawn
  *   E2@1000   child 2 is about to exec; L2: that failed
  * Each event takes 10 ticks.  What comes out is written the same way, one call a word:
- *   f:total/self   a call that exited; then  j by a jump  ~ inferred  * open  % spans a loss
+ *   f:total/self   a call that exited; then  j by a jump  ~ inferred  + likewise, at least so long  * open  % spans a loss
  *                  ^ recursive;  f<g: g has called it
  *   ?f             an exit without entry
  */
@@ -70,9 +70,9 @@ static inline void on_leave(void *ctx, const struct trace_event *e, const struct
 	say(o, "%s%c", o->n ? " " : "", 'a' + (int)c->function % 26);
 	if (o->callers && c->caller != UINT32_MAX)
 		say(o, "<%c", 'a' + (int)c->caller % 26);
-	say(o, ":%d/%d%s%s%s%s%s", (int)total, (int)(total - c->children_tsc), c->jumped ? "j" : "",
-	    c->inferred ? "~" : "", c->open ? "*" : "", c->spans_loss ? "%" : "",
-	    c->recursive ? "^" : "");
+	say(o, ":%d/%d%s%s%s%s%s%s", (int)total, (int)(total - c->children_tsc),
+	    c->jumped ? "j" : "", c->inferred && !c->at_least ? "~" : "", c->at_least ? "+" : "",
+	    c->open ? "*" : "", c->spans_loss ? "%" : "", c->recursive ? "^" : "");
 }
 
 static inline void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)

@@ -171,6 +171,32 @@ static void jump_to_what_has_no_probes(void **state)
 	expect_calls(">m@9000 >a@8ff0 /a=z@8ff0", "a<m:10/10j* m:20/10*");
 }
 
+/* Nobody who waits for a is recorded: the next sample may come much later.  '{': what is not recorded. */
+static void jump_away_without_a_caller(void **state)
+{
+	(void)state;
+	expect_calls(">a@8ff0 /a={@8ff0 >a@8ff0 <a@8ff0 >a@8ff0 /a={@8ff0",
+		     "a:10/10j+ a:10/10 a:10/10j+");
+	/* b may be its callee, or another's */
+	expect_calls(">a@8ff0 /a={@8ff0 >b@8f00 <b@8f00 >c@8ff0 <c@8ff0",
+		     "a:10/10j+ b:10/10 c:10/10");
+	/* the next sample tells */
+	expect_calls(">a@8ff0 /a?@8ff0 >c@9f00 <c@9f00 >a@8ff0 /a?@8ff0",
+		     "a:10/10j+ c:10/10 a:10/10j+");
+	expect_calls(">a@8ff0 /a?@8ff0 >b@8ff0 <b@8ff0", "b<a:10/10 a:30/20j");
+	/* a chain of jumps, of which the last leads away */
+	expect_calls(">a@8ff0 /a=b@8ff0 >b@8ff0 /b={@8ff0 >c@8ff0 <c@8ff0",
+		     "b<a:10/10j+ a:30/20j+ c:10/10");
+	expect_calls(">a@8ff0 /a=b@8ff0 >b@8ff0 /b?@8ff0 >c@8f00 <c@8f00",
+		     "b<a:10/10j+ a:30/20j+ c:10/10");
+	/* b did not leave by a jump: its end is inferred as without it */
+	expect_calls(">a@8ff0 /a=b@8ff0 >b@8ff0 >c@8ff0 <c@8ff0", "b<a:10/10~ a:30/20j~ c:10/10");
+	/* a handler on another stack: its next sample, or what it interrupted, comes soon */
+	expect_calls(">a@8ff0 >h@70000000 /h={@70000000 <a@8ff0", "a:30/30 h:20/20j~");
+	/* samples are lost: what it jumped to may be among them */
+	expect_calls(">a@8ff0 /a?@8ff0 !3 >c@8ff0 <c@8ff0", "a:30/30j~% c:10/10");
+}
+
 static void jump_through_a_pointer(void **state)
 {
 	(void)state;
@@ -494,6 +520,7 @@ int main(void)
 		cmocka_unit_test(unknown_functions),
 		cmocka_unit_test(jump_to_a_function),
 		cmocka_unit_test(jump_to_what_has_no_probes),
+		cmocka_unit_test(jump_away_without_a_caller),
 		cmocka_unit_test(jump_through_a_pointer),
 		cmocka_unit_test(jump_into_the_middle),
 		cmocka_unit_test(a_handler_before_the_target),
