@@ -35,8 +35,9 @@ struct edge {
 	uint32_t caller, callee;
 	uint32_t open; /* calls that are open in this thread */
 	uint64_t calls, total, self;
-	uint64_t outer; /* time of calls that are in no other call of the callee */
-	uint64_t min, max;
+	uint64_t outer;      /* time of calls that are in no other call of the callee */
+	uint64_t min, max;   /* of calls that span no loss; of all, if all do */
+	bool has_whole;      /* some do not */
 	struct slack *slack; /* NULL: each sample has read the clock */
 };
 
@@ -129,11 +130,24 @@ static void add_slack(struct edges *x, const struct pair_call *c)
 		struct slack *s = slack_at(&x->v.v[c->node & ~IS_EDGE].slack);
 
 		slack_add(s, c);
-		if (c->spans_loss) /* minimum and maximum are of all calls here */
-			slack_add_length(s, slack_between(c->entry, c->exit));
 	}
 	if (c->payer != PAIR_NO_NODE && c->payer & IS_EDGE)
 		slack_add_callee(slack_at(&x->v.v[c->payer & ~IS_EDGE].slack), c);
+}
+
+/* As the table has it (profile.c): a call that spans a loss may be two. */
+static void add_length(struct edge *e, uint64_t time, bool is_whole)
+{
+	if (is_whole && !e->has_whole) {
+		e->has_whole = true;
+		e->min = e->max = time;
+	}
+	if (is_whole != e->has_whole)
+		return;
+	if (time < e->min)
+		e->min = time;
+	if (time > e->max)
+		e->max = time;
 }
 
 static void on_leave(void *ctx, const struct trace_event *event, const struct pair_call *c)
@@ -153,10 +167,7 @@ static void on_leave(void *ctx, const struct trace_event *event, const struct pa
 	if (!c->recursive)
 		e->outer += time;
 	e->self += time - c->children_tsc;
-	if (time < e->min)
-		e->min = time;
-	if (time > e->max)
-		e->max = time;
+	add_length(e, time, !c->spans_loss);
 }
 
 static void gather(struct edges *x)

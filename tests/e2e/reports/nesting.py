@@ -231,6 +231,11 @@ def compare(trace, exports=EXPORTS):
         v[2] += n["self_ns"]
         v[3] += 1
     look("call-graph", graph)
+    for r in report:
+        alone = [e for e in edges if e["function"] == r["function"]]
+        if len(alone) == 1 and sum(o["function"] == r["function"] for o in report) == 1:
+            for figure in ("min_ns", "max_ns"):
+                need(alone[0][figure] == r[figure], f"{figure} of {r['function']}: {r[figure]}, by its only caller {alone[0]}")
     need(not bad, f"{' '.join(bad)} differ from the report: see above")
     return report, edges
 
