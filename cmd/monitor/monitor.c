@@ -243,6 +243,8 @@ static int check_pid(pid_t pid, struct err *err)
 {
 	if (kill(pid, 0) && errno == ESRCH)
 		return err_set(err, ESRCH, "--pid: there is no process %d", pid);
+	if (process_is_kernels(pid))
+		return err_set(err, EBUSY, "--pid: " PROCESS_IS_KERNELS, pid);
 	if (process_status_number(pid, 0, "Tgid", 10) != (uint64_t)pid)
 		return err_set(err, ESRCH, "--pid: %d is the number of a thread, not of a process",
 			       pid);

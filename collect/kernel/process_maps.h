@@ -81,6 +81,7 @@ int process_yama_scope(void);
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
 /* A thread of the kernel's, which has no memory; false also where that is not known. */
 bool process_is_kernels(pid_t pid);
+#define PROCESS_IS_KERNELS "process %d is a thread of the kernel, which kron cannot trace"
 /* It is in exit(2), or a zombie: it has no memory any more, or soon. */
 bool process_is_ending(pid_t pid);
 /*

@@ -247,12 +247,7 @@ static int check_memory(pid_t pid, struct err *err)
 	code = process_maps_read(&maps, pid, err);
 	if (code)
 		return code;
-	if (!maps.n && !process_is_kernels(pid)) /* killed a moment ago */
-		what = "has ended";
-	else if (!maps.n)
-		what = "is a thread of the kernel, which kron cannot trace";
-	else
-		what = check_vdso(&maps);
+	what = maps.n ? check_vdso(&maps) : "has ended"; /* killed a moment ago */
 	remains = holds_runtime(&maps) && !is_recorded(pid, &maps);
 	if (remains)
 		what = "has kron's runtime of an ended recording still: it can be recorded once it "
@@ -295,6 +290,8 @@ static int check(pid_t pid, struct err *err)
 	if (leader != pid)
 		return err_set(err, EINVAL, "%d is a thread: give the number of its process, %d",
 			       pid, leader);
+	if (process_is_kernels(pid))
+		return err_set(err, EBUSY, PROCESS_IS_KERNELS, pid);
 	if (st.threads > KRON_LIVE_THREADS)
 		return err_set(err, E2BIG, "process %d has more than %u threads", pid,
 			       KRON_LIVE_THREADS);

@@ -622,8 +622,24 @@ def awaited_io():
         need(2.99 <= seconds < 4, f"{name} waited for {seconds} s of 3")
 
 
+def of_the_kernel():
+    """A thread of the kernel has no program: each command says what it is, and ends."""
+    threads = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as f:
+            if int(f.read().rsplit(")", 1)[1].split()[6]) & 0x200000:  # PF_KTHREAD, see proc(5): flags
+                threads.append(name)
+    if not threads:
+        raise Skip("no thread of the kernel is seen here")
+    for command in ["record", "-o", "t"], ["stat"], ["monitor"]:
+        r = subprocess.run([KRON, *command, "--pid", threads[0], "--for", "100ms"], capture_output=True, text=True, timeout=60)
+        need(r.returncode == 125 and f"process {threads[0]} is a thread of the kernel, which kron cannot trace" in r.stderr, r)
+        need(r.stderr.count("\n") == 1 and not r.stdout, r)
+
+
 def main():
     with Suite("unusual") as s:
+        s.case("a thread of the kernel", of_the_kernel)
         s.case("code that is mapped shared", shared_text)
         s.case("code that is writable", writable_text)
         s.case("workers of io_uring", ring)
