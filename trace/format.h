@@ -58,7 +58,7 @@
  *                                    an interval, from start_mono_ns on; a value for each column with a comma
  *                                    between two (trace/monitor/monitored.h)
  *                 E real_ns virtual_ns stood_ns probes_ns all_stood_ns stops failed_stops
- *                                    absent: the monitor was killed
+ *                                    absent: the monitor was killed; probes_ns 2^64-1: not known
  *   switches    binary: struct trace_switch, repeated, roughly by time; absent: none were recorded
  *
  * trace/rows.c writes and reads these lines.  In text files a TAB, newline or

@@ -24,6 +24,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/monitor/browser.h"
+#include "cmd/monitor/notes.h"
 #include "cmd/monitor/save.h"
 #include "cmd/monitor/show.h"
 #include "cmd/record/child.h"
@@ -264,68 +265,6 @@ static int take_pids(struct pids *p, struct err *err)
 
 /* ---- what is said ---- */
 
-#define MS 1000000u
-
-/* As the document has it: the program is to run ten times as long as it stands. */
-static void propose(const struct monitor_summary *s)
-{
-	char now[STR_NUMBER];
-	const uint64_t stood = s->freezes ? s->all_stood_ns / s->freezes : 0;
-
-	if (stood * 10 <= monitor.every_ns)
-		return;
-	fprintf(stderr,
-		"kron: the program stood for %s in each interval: --every %llums is ten times that\n",
-		str_duration(now, sizeof(now), stood),
-		(unsigned long long)((stood * 10 + MS - 1) / MS));
-}
-
-static void say_variables(const char *when)
-{
-	char text[256];
-
-	vec_for(&monitor.variables.v, v) {
-		const char *trouble = monitor_variable_trouble(v, text, sizeof(text));
-
-		if (trouble)
-			fprintf(stderr, "kron: --var %s: %s%s\n", v->name, trouble, when);
-	}
-}
-
-static void say_locks(void)
-{
-	vec_for(&monitor.locks.v, k) {
-		const char *trouble = monitor_lock_trouble(&monitor.locks, k);
-
-		if (trouble)
-			fprintf(stderr, "kron: --lock %s: %s\n", k->text, trouble);
-	}
-}
-
-static void say_calls(void)
-{
-	for (size_t g = 0; g < monitor.calls.nglobs; g++) {
-		const char *glob = monitor.calls.globs[g];
-
-		if (calls_are_choices(&monitor.calls, g))
-			fprintf(stderr,
-				"kron: -e calls:%s: it is chosen among several when the program starts (IFUNC), and "
-				"counted is who chooses; the function that was chosen has a name of its own: -e "
-				"'calls:*%s*'\n",
-				glob, glob);
-	}
-}
-
-static void say_ranges(void)
-{
-	vec_for(&monitor.ranges.v, r) {
-		const char *trouble = monitor_range_trouble(&monitor.ranges, r);
-
-		if (trouble)
-			fprintf(stderr, "kron: --range %s: %s\n", r->text, trouble);
-	}
-}
-
 /* Who has read enough closes the pipe.  What runs already is left then; what was started here goes on. */
 static void end_unread(void)
 {
@@ -342,38 +281,13 @@ static void on_row(void *ctx, const struct monitor_row *row)
 	if (record_ended_early())
 		return;
 	if (!quiet && !row->from_ns && !show.is_live)
-		say_variables(", so far");
+		notes_on_variables(&monitor, ", so far");
+	if (!row->from_ns)
+		save_start(&save, monitor.start_ns);
 	save_row(&save, row);
 	browser_row(&browser, row);
 	show_row(&show, row);
 	end_unread();
-}
-
-static void say_overruns(const struct monitor_summary *s)
-{
-	if (!s->overruns)
-		return;
-	fprintf(stderr,
-		"kron: in %llu intervals a counter has overrun, or could have (marked by !): --every "
-		"%llums is short enough for those that go round; a Resource Counter that stands at "
-		"its maximum has to be reset\n",
-		(unsigned long long)s->overruns,
-		(unsigned long long)(monitor_board_longest_ns(&board) / MS));
-}
-
-static void say_notes(const struct monitor_summary *s)
-{
-	if (quiet)
-		return;
-	say_overruns(s);
-	if (s->failed_freezes)
-		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
-			(unsigned long long)s->failed_freezes, s->why_not.msg);
-	say_variables("");
-	say_locks();
-	say_calls();
-	say_ranges();
-	propose(s);
 }
 
 static const char *how_it_ended(char *text, size_t size)
@@ -402,7 +316,8 @@ static int finish(void)
 	monitor_stop(&monitor);
 	monitor_summary(&monitor, &s);
 	show_totals(&show, &s, monitor.totals);
-	say_notes(&s);
+	if (!quiet)
+		notes_say(&monitor, &s);
 	freezer_end(&freezer);
 	browser_end(&browser, &s, monitor.totals, how_it_ended(how, sizeof(how)));
 	if (save_end(&save, &s, how, &err))
@@ -426,9 +341,7 @@ static int begin_rows(pid_t pid, struct err *err)
 {
 	int code = browser_start(&browser, err);
 
-	code = code ? code : monitor_start(&monitor, pid, err);
-	save_start(&save, monitor.start_ns);
-	return code;
+	return code ? code : monitor_start(&monitor, pid, err);
 }
 
 static int start_monitor(pid_t pid, struct err *err)
@@ -497,6 +410,7 @@ static void add_range_probes(void)
 
 static void starts(struct collector *c, struct child *child)
 {
+	static const struct plan_watcher watcher = {.ctx = &monitor, .tell = monitor_plan_tell};
 	struct err err;
 
 	child->on_end = on_end;
@@ -505,6 +419,7 @@ static void starts(struct collector *c, struct child *child)
 		monitor_ranges_begin(&monitor.ranges, &c->drain);
 	if (monitor_open_program(&monitor, ranges.n ? NULL : &c->seg, &c->modules, &err))
 		cmd_fail(&command, 0, "%s", err.msg);
+	server_set_watcher(&c->server, &watcher);
 }
 
 static void started(struct child *child)

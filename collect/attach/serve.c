@@ -95,6 +95,24 @@ void server_set_added(struct server *s, const struct added_probes *added)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void server_set_watcher(struct server *s, const struct plan_watcher *watcher)
+{
+	pthread_mutex_lock(&s->lock);
+	s->watcher = watcher;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void server_tell_watcher(struct server *s, pid_t pid, bool goes_on)
+{
+	const struct plan_watcher *w;
+
+	pthread_mutex_lock(&s->lock);
+	w = s->watcher;
+	pthread_mutex_unlock(&s->lock);
+	if (w)
+		w->tell(w->ctx, pid, goes_on);
+}
+
 const struct added_probes *server_added(struct server *s)
 {
 	const struct added_probes *added;

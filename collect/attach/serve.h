@@ -41,6 +41,13 @@ struct added_probes {
 	void (*late)(void *ctx);
 };
 
+/* Who wants to know when processes wait for kron, and when what they waited for is in their code. */
+struct plan_watcher {
+	void *ctx;
+	/* A program asks for its first plan, or goes on: with it, or untraced.  From any thread. */
+	void (*tell)(void *ctx, pid_t pid, bool goes_on);
+};
+
 TAILQ_HEAD(connections, connection);
 
 enum connection_state {
@@ -71,11 +78,12 @@ struct server {
 	 * its own.  NULL: nobody awaits programs. */
 	uint32_t (*on_exec)(void *ctx, const struct peer *p, const struct kron_hello *h);
 	void *on_exec_ctx;
-	const struct added_probes *added; /* under the lock; NULL: nobody adds any */
-	struct server_guest guest;        /* under the lock; comes NULL: none */
-	enum kron_thunk thunk;            /* what all probes are bound to */
-	int hardware_fd;                  /* bus device: what the programs map; else -1 */
-	char name[64];                    /* abstract, without the leading NUL */
+	const struct added_probes *added;   /* under the lock; NULL: nobody adds any */
+	const struct plan_watcher *watcher; /* likewise; NULL: nobody */
+	struct server_guest guest;          /* under the lock; comes NULL: none */
+	enum kron_thunk thunk;              /* what all probes are bound to */
+	int hardware_fd;                    /* bus device: what the programs map; else -1 */
+	char name[64];                      /* abstract, without the leading NUL */
 	uint8_t session[16];
 	uid_t uid;
 	int fd, wake_fd, epoll_fd;
@@ -111,6 +119,8 @@ void server_free(struct server *s);
 
 void server_set_added(struct server *s, const struct added_probes *added);
 const struct added_probes *server_added(struct server *s);
+void server_set_watcher(struct server *s, const struct plan_watcher *watcher);
+void server_tell_watcher(struct server *s, pid_t pid, bool goes_on);
 
 /* Saves a thread where nobody ever comes.  comes() runs once, in the listener's thread, which watches the
  * socket no more then; it may still run when server_forget_guest() returns. */

@@ -449,6 +449,7 @@ static uint64_t finish_answer(struct connection *c, struct answer *a)
 
 void serve_answer(struct connection *c)
 {
+	const bool starts = c->hello.kind == KRON_HELLO_START;
 	struct server *s = c->server;
 	pid_t pid = c->peer.pid;
 	uint64_t probes = 0;
@@ -468,15 +469,17 @@ void serve_answer(struct connection *c)
 		return server_note_untraced(s, pid, NULL, why);
 	if (is_about_exec(c))
 		return answer_exec(c);
-	if (c->hello.kind == KRON_HELLO_START)
+	if (starts) {
+		server_tell_watcher(s, pid, false);
 		c->ticket = tasks_announce(s->tasks, pid, c->peer.its_pid);
+	}
 	hold_answerer(c);
 	if (!c->answerer)
 		return answer_nothing(c);
 	code = serve_make_answer(c, &a, &err);
 	if (!code && s->pages)
 		pages_note_maps(s->pages, pid, c->ticket ? 0 : c->hello.proc_uid, c->ticket);
-	if (!code && c->hello.kind == KRON_HELLO_START && !a.brings_runtime)
+	if (!code && starts && !a.brings_runtime)
 		tell_first(c);
 	vec_for(&a.notes, n)
 		server_note_untraced(s, pid, n->module, n->err.msg);
@@ -484,6 +487,8 @@ void serve_answer(struct connection *c)
 		server_note_untraced(s, pid, NULL, err.msg);
 	else if (!a.brings_runtime) /* else that one asks for itself */
 		probes = finish_answer(c, &a);
+	if (starts && (code || !a.brings_runtime))
+		server_tell_watcher(s, pid, true);
 	release_answerer(c, probes);
 	if (a.is_late)
 		tell_late(c);

@@ -35,6 +35,7 @@ int serve_live_prepare(struct live_answer **out, struct server *s, pid_t pid,
 				.its_pid = inner ? inner : pid,
 				.pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
 	process_uid(pid, &c->peer.uid);
+	server_tell_watcher(s, pid, false);
 	c->ticket = tasks_announce(s->tasks, pid, c->peer.its_pid);
 	code = serve_make_answer(c, &l->a, err);
 	/* before it runs, as in serve_answer() */
@@ -103,6 +104,7 @@ void serve_live_free(struct live_answer *l)
 {
 	if (!l)
 		return;
+	server_tell_watcher(l->c.server, l->c.peer.pid, true);
 	peer_close(&l->c.peer);
 	answer_free(&l->a);
 	xfree(l);

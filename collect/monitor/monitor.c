@@ -183,7 +183,8 @@ void monitor_prepare(struct monitor *m)
 	m->row = xcalloc(n, sizeof(struct reading));
 	m->totals = xcalloc(n, sizeof(struct reading));
 	m->clock = counter_find("task-clock");
-	m->wake = -1;
+	m->wake = m->plan.fd = -1;
+	pthread_mutex_init(&m->plan.lock, NULL);
 	if (monitor_wants_calls(m))
 		m->call_ns = calls_cost();
 }
@@ -247,7 +248,7 @@ static void read_all(struct monitor *m)
 	at += monitor_locks_columns(&m->locks);
 	monitor_variables_read(&m->variables, m->pid, at);
 	read_counter(m, m->clock, &clock);
-	m->cpu_ns = clock.n;
+	m->cpu_ns = clock.n > m->cpu_before_ns ? clock.n - m->cpu_before_ns : 0;
 }
 
 /* ---- one interval ---- */
@@ -325,6 +326,92 @@ static void take(struct monitor *m, bool freezes)
 	m->sum.real_ns = m->last_ns - m->start_ns;
 }
 
+/* ---- when the program begins ---- */
+
+#define ASKS_MS 3000 /* one that has not asked by then gets no probes: it is watched as it is */
+#define TOLD_MS 1000 /* what an ended program has said of its plan is on its way */
+
+static void begin(struct monitor *m)
+{
+	m->start_ns = m->last_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Clocks, and what is the whole machine's: the time that kron took is in no interval.  Events count from the exec on. */
+static void begin_anew(struct monitor *m)
+{
+	struct reading *at = m->before, clock;
+
+	vec_for(&m->wanted, c) {
+		if ((*c)->kind == READING_NS)
+			read_counter(m, *c, at);
+		at++;
+	}
+	read_machine(m, at, false);
+	read_counter(m, m->clock, &clock);
+	m->cpu_before_ns = clock.n;
+	begin(m);
+}
+
+void monitor_plan_tell(void *ctx, pid_t pid, bool goes_on)
+{
+	const uint64_t one = 1;
+	struct monitor *m = ctx;
+
+	pthread_mutex_lock(&m->plan.lock);
+	if (!goes_on && m->plan.state == MONITOR_NO_PLAN) {
+		m->plan.state = MONITOR_PLAN_MADE;
+		m->plan.pid = pid;
+	} else if (goes_on && m->plan.state == MONITOR_PLAN_MADE && pid == m->plan.pid) {
+		begin_anew(m);
+		m->plan.state = MONITOR_BEGUN;
+		(void)!write(m->plan.fd, &one, sizeof(one));
+	}
+	pthread_mutex_unlock(&m->plan.lock);
+}
+
+/* From here on nothing that is told changes when it began; false: it waits still. */
+static bool settle_plan(struct monitor *m, bool waits_too)
+{
+	bool is_settled;
+
+	pthread_mutex_lock(&m->plan.lock);
+	if (m->plan.state == MONITOR_NO_PLAN || waits_too)
+		m->plan.state = MONITOR_BEGUN;
+	is_settled = m->plan.state == MONITOR_BEGUN;
+	pthread_mutex_unlock(&m->plan.lock);
+	return is_settled;
+}
+
+/* False: the monitor is to end. */
+static bool await_plan(struct monitor *m)
+{
+	struct pollfd p[] = {{.fd = m->wake, .events = POLLIN},
+			     {.fd = m->plan.fd, .events = POLLIN}};
+	int patience = ASKS_MS;
+
+	while (m->plan.is_awaited) {
+		const int n = poll(p, 2, patience);
+
+		if (n > 0 && p[0].revents)
+			return false;
+		if (n > 0 || (!n && settle_plan(m, false)))
+			break;
+		patience = n ? patience : -1;
+	}
+	return true;
+}
+
+static void end_plan(struct monitor *m)
+{
+	struct pollfd p = {.fd = m->plan.fd, .events = POLLIN};
+
+	if (!m->plan.is_awaited)
+		return;
+	if (!settle_plan(m, false))
+		poll(&p, 1, TOLD_MS);
+	settle_plan(m, true);
+}
+
 /* ---- the thread ---- */
 
 /* False: it is to end. */
@@ -361,9 +448,12 @@ static uint64_t next_after(const struct monitor *m, uint64_t planned)
 static void *run(void *ctx)
 {
 	struct monitor *m = ctx;
-	const uint64_t end = m->for_ns ? m->start_ns + m->for_ns : UINT64_MAX;
-	uint64_t next = m->start_ns + m->every_ns;
+	uint64_t next, end;
 
+	if (!await_plan(m))
+		return NULL;
+	next = m->start_ns + m->every_ns;
+	end = m->for_ns ? m->start_ns + m->for_ns : UINT64_MAX;
 	while (wait_until(m, next < end ? next : end)) {
 		take(m, m->freezer);
 		if (clock_ns(CLOCK_MONOTONIC) >= end) {
@@ -376,11 +466,6 @@ static void *run(void *ctx)
 }
 
 /* ---- start, stop ---- */
-
-static void begin(struct monitor *m)
-{
-	m->start_ns = m->last_ns = clock_ns(CLOCK_MONOTONIC);
-}
 
 int monitor_open_program(struct monitor *m, const struct segment *seg, struct modules *modules,
 			 struct err *err)
@@ -401,7 +486,11 @@ int monitor_open_program(struct monitor *m, const struct segment *seg, struct mo
 	m->net_file = m->net ? system_open_net(0) : NULL;
 	read_machine(m, m->before + m->wanted.n, false);
 	begin(m);
-	return 0;
+	if (!modules)
+		return 0;
+	m->plan.fd = eventfd(0, EFD_CLOEXEC);
+	m->plan.is_awaited = m->plan.fd >= 0;
+	return m->plan.is_awaited ? 0 : err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
 }
 
 static int open_thread(struct monitor *m, pid_t tid, struct err *err)
@@ -488,6 +577,7 @@ void monitor_stop(struct monitor *m)
 	if (write(m->wake, &one, sizeof(one)) == sizeof(one))
 		pthread_join(m->thread, NULL);
 	m->is_running = false;
+	end_plan(m);
 	if (!m->is_over)
 		take(m, false);
 	m->is_over = true;
@@ -501,6 +591,11 @@ void monitor_summary(const struct monitor *m, struct monitor_summary *out)
 
 	*out = m->sum;
 	out->is_whole = true;
+	if (m->ranges.v.n) {
+		out->virtual_ns = out->real_ns - out->stood_ns;
+		out->probes_ns = MONITOR_COST_UNKNOWN;
+		return;
+	}
 	side_by_side = out->real_ns > out->stood_ns
 			       ? (double)m->cpu_ns / (double)(out->real_ns - out->stood_ns)
 			       : 1;
@@ -532,4 +627,6 @@ void monitor_free(struct monitor *m)
 		fclose(m->net_file);
 	if (m->wake >= 0)
 		close(m->wake);
+	if (m->plan.fd >= 0)
+		close(m->plan.fd);
 }

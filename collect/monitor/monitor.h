@@ -25,6 +25,20 @@
 #include "collect/monitor/variables.h"
 #include "trace/monitor/monitored.h"
 
+/* What is the program's time, and what is kron's: a program that gets probes waits for them at its start. */
+enum monitor_plan_state {
+	MONITOR_NO_PLAN,   /* it has not asked */
+	MONITOR_PLAN_MADE, /* it waits */
+	MONITOR_BEGUN      /* what it does now is its own */
+};
+struct monitor_plan {
+	pthread_mutex_t lock;
+	enum monitor_plan_state state;
+	pid_t pid;       /* who has asked first */
+	int fd;          /* readable: it has begun */
+	bool is_awaited; /* the program gets probes */
+};
+
 struct monitor {
 	struct columns columns;
 	struct reading *totals; /* a column each */
@@ -48,9 +62,11 @@ struct monitor {
 	struct reading *before, *now, *row;
 	uint64_t start_ns, last_ns;
 	uint64_t cpu_ns, ncalls; /* so far */
+	uint64_t cpu_before_ns;  /* when it began */
 	double call_ns;
 	struct monitor_summary sum;
 	pid_t pid;
+	struct monitor_plan plan;
 	pthread_t thread;
 	int wake;
 	bool is_running, is_over;
@@ -71,9 +87,14 @@ const char *monitor_wants_signals(const struct monitor *m);
 bool monitor_wants_calls(const struct monitor *m);
 /* Columns, and room for their readings; nothing is added after it. */
 void monitor_prepare(struct monitor *m);
-/* By the thread that starts a program, right before; seg NULL: no calls are counted. */
+/*
+ * By the thread that starts a program, right before; seg NULL: no calls are counted; modules NULL: it gets no
+ * probes, and begins at once.
+ */
 int monitor_open_program(struct monitor *m, const struct segment *seg, struct modules *modules,
 			 struct err *err);
+/* The program asks for its first plan, or goes on: rows begin then.  From any thread, after monitor_open_program(). */
+void monitor_plan_tell(void *ctx, pid_t pid, bool goes_on);
 /* Of processes that run already, which stand still. */
 int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struct err *err);
 /* The board, which is set and open.  Right before monitor_start(). */

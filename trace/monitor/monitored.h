@@ -27,11 +27,13 @@ struct monitor_row {
 	const struct reading *v; /* a column each: of the interval, for VALUE at its end */
 };
 
+#define MONITOR_COST_UNKNOWN UINT64_MAX /* of counting loads and stores */
+
 struct monitor_summary {
 	uint64_t real_ns;    /* from the start to the last reading */
 	uint64_t stood_ns;   /* of which the program was stopped, and would have gone on */
-	uint64_t probes_ns;  /* ... counted calls */
-	uint64_t virtual_ns; /* real less both */
+	uint64_t probes_ns;  /* ... counted calls; or MONITOR_COST_UNKNOWN */
+	uint64_t virtual_ns; /* real less both, as far as they are known */
 	bool is_whole;       /* else the monitor was killed, and nobody knows the last three */
 	uint64_t all_stood_ns;
 	uint64_t intervals, freezes, failed_freezes;

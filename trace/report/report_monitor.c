@@ -135,12 +135,18 @@ static void totals_as_text(struct monitor_table *s, const struct monitor_summary
 			str_duration(real, sizeof(real), sum->real_ns));
 		return;
 	}
-	fprintf(s->out,
-		"real time %s, virtual time %s: ", str_duration(real, sizeof(real), sum->real_ns),
-		str_duration(virtual, sizeof(virtual), sum->virtual_ns));
-	fprintf(s->out, "without %s stopped and %s of probes\n",
-		str_duration(stood, sizeof(stood), sum->stood_ns),
-		str_duration(probes, sizeof(probes), sum->probes_ns));
+	str_duration(real, sizeof(real), sum->real_ns);
+	str_duration(virtual, sizeof(virtual), sum->virtual_ns);
+	str_duration(stood, sizeof(stood), sum->stood_ns);
+	if (sum->probes_ns == MONITOR_COST_UNKNOWN)
+		fprintf(s->out,
+			"real time %s, virtual time %s at most: without %s stopped; what counting loads and stores "
+			"took is not known\n",
+			real, virtual, stood);
+	else
+		fprintf(s->out,
+			"real time %s, virtual time %s: without %s stopped and %s of probes\n",
+			real, virtual, stood, str_duration(probes, sizeof(probes), sum->probes_ns));
 	if (s->freezes)
 		fprintf(s->out, "stopped %" PRIu64 " times, skew between threads %s at most\n",
 			sum->freezes, str_duration(skew, sizeof(skew), sum->longest_skew_ns));
@@ -212,7 +218,7 @@ static void row_as_json(struct monitor_table *s, const struct monitor_row *row)
 static void json_if_whole(struct json *j, const struct monitor_summary *sum, const char *key,
 			  uint64_t ns)
 {
-	if (sum->is_whole)
+	if (sum->is_whole && ns != MONITOR_COST_UNKNOWN)
 		json_ku64(j, key, ns);
 	else
 		json_kstr(j, key, NULL);

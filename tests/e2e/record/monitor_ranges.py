@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 sys.path[:0] = [os.path.join(os.environ.get("KRON_TOP_SRC") or os.path.dirname(__file__) + "/../../..", "tests")]
 import tap  # noqa: E402
@@ -153,6 +154,41 @@ def of_one_name():
     need(names == ["range:idle", "word", "var:word", "var:idle"] and got["range:idle"] == 20 and got["word"] == 10, got)
 
 
+def preparation():
+    """What kron takes to plan and patch is no time of the program's: its own clock, and the whole run's, say what was whose."""
+    tap.compile_text("p", """
+#include <stdio.h>
+#include <time.h>
+volatile long word;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int main(void)
+{
+	double start = now();
+	for (int i = 0; i < 10; i++) {
+		struct timespec ts = {0, 30000000};
+		word = i;
+		nanosleep(&ts, 0);
+	}
+	printf("%.9f\\n", now() - start);
+	return 0;
+}
+""")
+    for how in ["--range", "word:w"], ["-e", "calls,task-clock", "-L", "libc.so.6"]:
+        os.environ["XDG_CACHE_HOME"] = os.path.abspath("cold" + how[0])
+        start = time.monotonic()
+        r = monitor("--every", "20ms", *how, "--", "./p")
+        whole = time.monotonic() - start
+        own = float(r.stdout)
+        with open("rows") as f:
+            lines = [json.loads(line) for line in f]
+        real = lines[-1]["real_ns"] / 1e9
+        print(f"# {how}: the program {own:.3f} s, real time {real:.3f} s, with kron's preparation {whole:.3f} s")
+        need(abs(real - own) < (whole - own) / 2, f"{own} {real} {whole}")
+        need(all(None not in row["events"].values() for row in lines[:-1]), lines)
+        if "--range" in how:
+            need(lines[-1]["totals"]["word:w"] == 10 and lines[-1]["probes_ns"] is None, lines[-1])
+
+
 def saved():
     build("-O1")
     monitor("-q", "--range", "word:r", "--range", "space", "-L", "ranged", "--save", "t", "--", "./ranged", "100")
@@ -182,5 +218,6 @@ with tap.Suite("monitor_ranges") as s:
     s.case("a program that CMD executes", after_exec)
     s.case("a file that is mapped while it runs", mapped_late)
     s.case("columns of one name", of_one_name)
+    s.case("kron's preparation", preparation)
     s.case("in a trace", saved)
     s.case("refusals", refused)
