@@ -60,8 +60,10 @@ static void say_calls(struct monitor *m)
 
 static void say_ranges(struct monitor *m)
 {
+	char text[256];
+
 	vec_for(&m->ranges.v, r) {
-		const char *trouble = monitor_range_trouble(&m->ranges, r);
+		const char *trouble = monitor_range_trouble(&m->ranges, r, text, sizeof(text));
 
 		if (trouble)
 			fprintf(stderr, "kron: --range %s: %s\n", r->text, trouble);

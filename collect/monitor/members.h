@@ -26,6 +26,12 @@ struct member {
 
 /* Where the way to a member begins in the name; NULL: it is a variable's. */
 const char *member_way(const char *name);
+/*
+ * Is the variable, whose symbol has this address in the file, what it is to be shown as?  size 0: as an unsigned number of
+ * its own size.  True also where nobody knows.  False: why not, without the name in front.
+ */
+bool member_fits(const struct elf_image *img, const char *name, uint64_t vaddr, unsigned size,
+		 enum value_type type, struct err *why);
 /* False: why it is not known, without the name in front. */
 bool member_find(struct member *out, const struct elf_image *img, const char *name,
 		 struct err *why);

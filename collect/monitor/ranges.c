@@ -15,7 +15,7 @@
 /* The qualifier, if there is one; its length. */
 static size_t take_qualifier(const char *text, bool *reads, bool *writes)
 {
-	const char *colon = strrchr(text, ':');
+	const char *colon = variable_colon(text);
 	const bool r = colon && !strcmp(colon, ":r"), w = colon && !strcmp(colon, ":w");
 
 	*reads = !w;
@@ -61,7 +61,7 @@ static int take_kind(struct ranges *r, struct range *one, struct err *err)
 		one->kind = RANGE_MAPPING;
 		return 0;
 	}
-	if (strchr(one->name, ':'))
+	if (variable_colon(one->name))
 		return err_set(err, EINVAL, "--range %s: after a colon there are r, w and rw",
 			       one->text);
 	one->kind = RANGE_SYMBOL;
@@ -344,9 +344,14 @@ static bool is_known(struct ranges *r, struct range *one)
 	return false;
 }
 
+static bool is_ambiguous(const struct ranges *r, const struct range *one)
+{
+	return one->kind == RANGE_SYMBOL && r->symbols.v.v[one->symbol].is_ambiguous;
+}
+
 static void finish_reading(struct ranges *r, struct range *one, struct reading *out)
 {
-	out->known = is_known(r, one);
+	out->known = is_known(r, one) && !is_ambiguous(r, one);
 	out->is_estimate = out->n != one->count && (one->has_come || one->is_gone);
 	one->has_come &= !out->known;
 	one->count = out->n;
@@ -375,8 +380,15 @@ void monitor_ranges_read(struct ranges *r, struct reading *out)
 	pthread_mutex_unlock(&r->lock);
 }
 
-const char *monitor_range_trouble(struct ranges *r, struct range *one)
+const char *monitor_range_trouble(struct ranges *r, struct range *one, char *text, size_t size)
 {
+	const char *missing =
+		one->kind == RANGE_SYMBOL
+			? monitor_variable_missing(&r->symbols.v.v[one->symbol], text, size)
+			: NULL;
+
+	if (missing)
+		return missing;
 	if (r->is_unsure)
 		return "what the program did before it executed another one may be missing";
 	if (r->is_full)
@@ -384,8 +396,7 @@ const char *monitor_range_trouble(struct ranges *r, struct range *one)
 		       "all of the line may be counted, or nothing";
 	if (is_known(r, one))
 		return NULL;
-	return one->kind == RANGE_SYMBOL ? "the program and its libraries have no such variable"
-	       : one->kind == RANGE_MAPPING
+	return one->kind == RANGE_MAPPING
 		       ? "the program had no such mapping at the end of an interval"
 		       : "no access of the program was counted";
 }

@@ -69,8 +69,8 @@ void monitor_ranges_setup(struct ranges *r, struct pages_setup *setup);
 void monitor_ranges_begin(struct ranges *r, struct drain *d);
 /* out: as many as there are ranges. */
 void monitor_ranges_read(struct ranges *r, struct reading *out);
-/* Why there is nothing of it; NULL: there is. */
-const char *monitor_range_trouble(struct ranges *r, struct range *one);
+/* Why there is nothing of it, text: room for the words; NULL: there is. */
+const char *monitor_range_trouble(struct ranges *r, struct range *one, char *text, size_t size);
 void monitor_ranges_free(struct ranges *r);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "collect/kernel/process_maps.h"
+#include "inject/elf/demangle.h"
 #include "inject/elf/elf_image.h"
 #include "inject/elf/elf_symbols.h"
 
@@ -39,9 +40,16 @@ static bool take_type(struct watched_variable *v, const char *type)
 	return false;
 }
 
-int monitor_variables_add(struct variables *v, const char *text, bool members, struct err *err)
+const char *variable_colon(const char *text)
 {
 	const char *colon = strrchr(text, ':');
+
+	return colon && colon > text && colon[-1] == ':' ? NULL : colon;
+}
+
+int monitor_variables_add(struct variables *v, const char *text, bool members, struct err *err)
+{
+	const char *colon = variable_colon(text);
 	struct watched_variable new = {0};
 	const char *way;
 
@@ -62,6 +70,7 @@ int monitor_variables_add(struct variables *v, const char *text, bool members, s
 		xfree(new.name);
 		return -EINVAL;
 	}
+	new.is_value = members;
 	new.symbol = way ? xstrndup(new.name, (size_t)(way - new.name)) : NULL;
 	*vec_push(&v->v) = new;
 	return 0;
@@ -97,20 +106,67 @@ void monitor_variables_guess(struct variables *v, const char *path)
 
 /* ---- where they are ---- */
 
+/* In this order; a static of a library is sure once all have been asked. */
+enum turn { PROGRAMS_GLOBALS, PROGRAMS_STATICS, LIBRARIES_GLOBALS, LIBRARIES_STATICS, TURNS };
+
+static bool is_of_libraries(int turn)
+{
+	return turn >= LIBRARIES_GLOBALS;
+}
+
+static bool is_of_statics(int turn)
+{
+	return turn == PROGRAMS_STATICS || turn == LIBRARIES_STATICS;
+}
+
 struct search {
 	const char *name;
-	bool local; /* what is asked for: statics, or what the whole module sees */
+	bool local;   /* what is asked for: statics, or what the whole module sees */
+	bool loosely; /* and statics of functions */
 	struct elf_symbol found;
 	bool is_found;
 	bool is_ambiguous; /* several statics of this name */
 };
+
+/* A static of a function has a number at its end: "name.0". */
+static bool is_numbered(const char *symbol, const char *name)
+{
+	const size_t n = strlen(name);
+
+	return !strncmp(symbol, name, n) && symbol[n] == '.' && symbol[n + 1] &&
+	       !symbol[n + 1 + strspn(symbol + n + 1, "0123456789")];
+}
+
+/* As the source has it: "space::name"; of a type like std::string's without the ABI's mark. */
+static bool is_mangled_of(const char *symbol, const char *name)
+{
+	const char *last = strrchr(name, ':');
+	char *text, *mark;
+	bool is_it;
+
+	if (strncmp(symbol, "_Z", 2) || !strstr(symbol, last ? last + 1 : name))
+		return false;
+	text = symbol_demangle(symbol);
+	mark = text ? strstr(text, "[abi:") : NULL;
+	if (mark && !strchr(mark, ']')[1])
+		*mark = 0;
+	is_it = text && !strcmp(text, name);
+	xfree(text);
+	return is_it;
+}
+
+static bool is_name_of(const struct elf_symbol *s, const struct search *q)
+{
+	return !strcmp(s->name, q->name) || (q->loosely && is_numbered(s->name, q->name)) ||
+	       is_mangled_of(s->name, q->name);
+}
 
 static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
 {
 	struct search *q = ctx;
 
 	if (s->type != STT_OBJECT || s->shndx == SHN_UNDEF || s->shndx == SHN_ABS ||
-	    (s->bind == STB_LOCAL) != q->local || strcmp(s->name, q->name))
+	    (s->bind == STB_LOCAL) != q->local || !is_name_of(s, q))
 		return true;
 	q->is_ambiguous = q->is_found && q->found.value != s->value;
 	q->found = *s;
@@ -137,20 +193,26 @@ static bool take_size(struct watched_variable *k, const struct elf_image *img,
 	if (k->size > bytes)
 		k->too_short = bytes;
 	k->bytes = k->size ? k->size : bytes;
-	return k->size <= bytes;
+	if (k->size > bytes)
+		return false;
+	if (k->is_value && q->name == k->name &&
+	    !member_fits(img, k->name, q->found.value, k->size, k->type, &why)) {
+		xfree(k->why);
+		k->why = xstrdup(why.msg);
+		return false;
+	}
+	return true;
 }
 
 /* If not, why is noted in *k. */
 static bool is_usable(struct watched_variable *k, const struct elf_image *img,
 		      const struct search *q)
 {
-	if (!q->is_found)
-		return false;
 	k->is_ambiguous |= q->is_ambiguous;
 	return !q->is_ambiguous && take_size(k, img, q);
 }
 
-static void find_symbol(const struct elf_image *img, struct search *q)
+static void find_exactly(const struct elf_image *img, struct search *q)
 {
 	const struct elf_image *debug = elf_debug_file(img, NULL);
 
@@ -159,6 +221,14 @@ static void find_symbol(const struct elf_image *img, struct search *q)
 		elf_symbols_for_each(img, SHT_DYNSYM, look_at_symbol, q);
 	if (!q->is_found && debug)
 		elf_symbols_for_each(debug, SHT_SYMTAB, look_at_symbol, q);
+}
+
+static void find_symbol(const struct elf_image *img, struct search *q)
+{
+	find_exactly(img, q);
+	q->loosely = q->local && !q->is_found;
+	if (q->loosely)
+		find_exactly(img, q);
 }
 
 static bool bias_of(const struct elf_image *img, const struct process_mapping *m, uint64_t *bias)
@@ -193,7 +263,39 @@ static void note_home(struct watched_variable *k, const struct elf_image *img, u
 	k->home.ino = m->ino;
 }
 
-/* turn: 1: it is a library's; 2: statics. */
+/* The program's own hide those of libraries, also where it is not known which of them is meant. */
+static bool is_wanted(const struct watched_variable *k, int turn)
+{
+	if (turn == LIBRARIES_STATICS && k->turn == turn)
+		return true;
+	return !k->addr && !k->is_unfit;
+}
+
+static void look_for(struct watched_variable *k, const struct elf_image *img, uint64_t bias,
+		     const struct process_mapping *m, int turn)
+{
+	struct search q = {.name = k->name, .local = is_of_statics(turn)};
+
+	find_symbol(img, &q);
+	if (!q.is_found && k->symbol) {
+		q.name = k->symbol;
+		find_symbol(img, &q);
+	}
+	if (k->addr) { /* another library's */
+		k->is_ambiguous |= q.is_found && k->addr != bias + q.found.value;
+		return;
+	}
+	k->is_unfit = q.is_found && !is_usable(k, img, &q);
+	if (!q.is_found || k->is_unfit)
+		return;
+	k->addr = bias + q.found.value;
+	k->was_found = true;
+	k->turn = turn;
+	k->home.ino = 0;
+	if (is_of_libraries(turn))
+		note_home(k, img, bias, m);
+}
+
 static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m, int turn)
 {
 	char path[96];
@@ -207,24 +309,9 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 	if (elf_image_open(&img, path, &err) && elf_image_open(&img, m->path, &err))
 		return;
 	if (bias_of(img, m, &bias)) {
-		vec_for(&v->v, k) {
-			struct search q = {.name = k->name, .local = turn & 2};
-
-			if (k->addr)
-				continue;
-			find_symbol(img, &q);
-			if (!q.is_found && k->symbol) {
-				q.name = k->symbol;
-				find_symbol(img, &q);
-			}
-			if (!is_usable(k, img, &q))
-				continue;
-			k->addr = bias + q.found.value;
-			k->was_found = true;
-			k->home.ino = 0;
-			if (turn & 1)
-				note_home(k, img, bias, m);
-		}
+		vec_for(&v->v, k)
+			if (is_wanted(k, turn))
+				look_for(k, img, bias, m, turn);
 	}
 	elf_image_close(img);
 }
@@ -268,7 +355,33 @@ static bool are_all_the_programs(const struct variables *v)
 	return true;
 }
 
-/* What all see comes first, in the program and then in its libraries; then the statics, likewise. */
+/* A library that has come since may have a static of the name, too. */
+static void begin_look(struct variables *v)
+{
+	vec_for(&v->v, k) {
+		if (k->turn == LIBRARIES_STATICS)
+			k->addr = 0;
+		if (!k->addr)
+			k->turn = 0;
+		k->is_ambiguous = k->is_unfit = false;
+	}
+}
+
+static void end_look(struct variables *v)
+{
+	vec_for(&v->v, k)
+		if (k->is_ambiguous)
+			k->addr = 0;
+}
+
+static bool is_turn_needed(const struct variables *v, int turn)
+{
+	for (size_t i = 0; i < v->v.n; i++)
+		if (is_wanted(&v->v.v[i], turn))
+			return true;
+	return false;
+}
+
 static void look(struct variables *v, pid_t pid)
 {
 	struct process_maps maps;
@@ -280,14 +393,16 @@ static void look(struct variables *v, pid_t pid)
 	forget_unloaded(v, &maps);
 	if (maps.n != v->mapped) {
 		exe = process_exe(pid);
-		for (int turn = 0; turn < 4; turn++)
-			for (size_t i = 0; i < maps.n && !are_all_found(v); i++) {
+		begin_look(v);
+		for (int turn = 0; turn < TURNS; turn++)
+			for (size_t i = 0; i < maps.n && is_turn_needed(v, turn); i++) {
 				const bool is_library = !exe || strcmp(maps.v[i].path, exe);
 
 				if (process_mapping_is_exec(&maps.v[i]) && maps.v[i].ino &&
-				    is_library == (turn & 1))
+				    is_library == is_of_libraries(turn))
 					look_in(v, pid, &maps.v[i], turn);
 			}
+		end_look(v);
 		xfree(exe);
 		v->mapped = maps.n;
 	}
@@ -344,15 +459,22 @@ static bool has_readable_size(const struct watched_variable *k)
 
 const char *monitor_variable_trouble(const struct watched_variable *k, char *text, size_t size)
 {
-	if (k->was_found && has_readable_size(k))
+	const char *missing = monitor_variable_missing(k, text, size);
+
+	if (missing || has_readable_size(k))
+		return missing;
+	snprintf(text, size, "it has %u bytes; say which type, like %s:u32", k->bytes, k->name);
+	return text;
+}
+
+const char *monitor_variable_missing(const struct watched_variable *k, char *text, size_t size)
+{
+	if (k->is_ambiguous)
+		snprintf(text, size, "there are several static variables of this name");
+	else if (k->was_found)
 		return NULL;
-	if (k->was_found)
-		snprintf(text, size, "it has %u bytes; say which type, like %s:u32", k->bytes,
-			 k->name);
 	else if (k->why)
 		snprintf(text, size, "%s", k->why);
-	else if (k->is_ambiguous)
-		snprintf(text, size, "there are several static variables of this name");
 	else if (k->too_short)
 		snprintf(text, size, "it has %u bytes, fewer than its type", k->too_short);
 	else

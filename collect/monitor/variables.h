@@ -5,8 +5,9 @@
  *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size, of a member
  *                  (members.h) its own type
  *
- * Looked for among the global variables of the program and its libraries, then among their statics, when the
- * process has mapped them; once more after it has executed another program, or unloaded the library.
+ * Looked for among the global variables of the program, its statics, then those of its libraries, likewise, when the
+ * process has mapped them; once more after it has executed another program, or unloaded the library.  Of C++ by the
+ * name that the source has: space::name.
  */
 #ifndef COLLECT_MONITOR_VARIABLES_H
 #define COLLECT_MONITOR_VARIABLES_H
@@ -29,7 +30,10 @@ struct watched_variable {
 	struct {        /* the library that has it; ino 0: it is the program's own, and stays */
 		uint64_t start, end, dev, ino;
 	} home;
+	bool is_value; /* it is to be read, and not only where it is to be known */
 	bool was_found;
+	bool is_unfit;      /* what has the name is not what is asked for */
+	int turn;           /* in which it was found: enum turn */
 	bool is_ambiguous;  /* statics of this name are several */
 	unsigned too_short; /* bytes of one that the type is longer than; 0: there was none */
 };
@@ -39,10 +43,14 @@ struct variables {
 	size_t mapped;  /* mappings there were then */
 };
 
+/* Where the type of NAME:TYPE begins; NULL: the colons are those of a C++ name.  */
+const char *variable_colon(const char *text);
 /* Why there is no value of it, as far as anybody has looked; text: room for the words.  NULL: there is one. */
 const char *monitor_variable_trouble(const struct watched_variable *k, char *text, size_t size);
 /* members: one of a variable's will do.  -EINVAL with a sentence. */
 int monitor_variables_add(struct variables *v, const char *text, bool members, struct err *err);
+/* The same of the variable as such, of whatever size. */
+const char *monitor_variable_missing(const struct watched_variable *k, char *text, size_t size);
 /* As what members without a type are shown, before there is a process: as this file has them. */
 void monitor_variables_guess(struct variables *v, const char *path);
 /* Where they are now: addr and bytes. */

@@ -171,6 +171,90 @@ def variables():
     need("nothing: the program and its libraries have no such variable\n" in rest, rest)
 
 
+SAME = """
+#include <stdio.h>
+#include <unistd.h>
+static volatile int twice = %d, everywhere = %d;
+int from%s(void) { return ++twice + ++everywhere; }
+"""
+
+
+def of_one_name():
+    """Statics of one name in two libraries, or in two files: which one is meant nobody knows.  The program's own hides a library's."""
+    for name, n in ("a", 1000), ("b", 2000):
+        tap.compile_text(f"lib{name}.so", SAME % (n, n, name), "-g", "-shared", "-fPIC")
+    with open("other.c", "w") as f:
+        f.write("static volatile int in_two_files = 1;\nint other(void) { return ++in_two_files; }\n")
+    # loc2: an obsolete global of the C library, too
+    tap.compile_text("p", """
+#include <unistd.h>
+int froma(void), fromb(void), other(void);
+static volatile int everywhere = 7, in_two_files = 2;
+static int counts(void) { static volatile long loc2 = 77; return (int)++loc2; }
+int main(void)
+{
+	froma(), fromb(), other(), in_two_files++, everywhere++, counts(), counts(), counts();
+	usleep(400000);
+	return 0;
+}
+""", "-g", "other.c", "./liba.so", "./libb.so")
+    names = ["twice", "in_two_files", "everywhere", "loc2"]
+    r = monitor("--json", "--every", "50ms", *(w for n in names for w in ("--var", n)), "--", "./p", status=0)
+    end = json.loads(r.stdout.splitlines()[-1])
+    need(end["totals"] == {"twice": None, "in_two_files": None, "everywhere": 8, "loc2": 80}, end)
+    for name in names[:2]:
+        need(f"--var {name}: there are several static variables of this name\n" in r.stderr, r.stderr)
+    r = monitor("--json", "--range", "in_two_files:w", "--range", "loc2:w", "-L", "p", "--", "./p", status=0)
+    end = json.loads(r.stdout.splitlines()[-1])
+    need(end["totals"] == {"in_two_files:w": None, "loc2:w": 3}, end)
+    need("--range in_two_files:w: there are several static variables of this name\n" in r.stderr, r.stderr)
+
+
+def of_other_types():
+    """What a variable is not it is not shown as."""
+    tap.compile_text("p", """
+#include <unistd.h>
+volatile double d = -0.25;
+volatile float f = 1.5f;
+volatile long double ld = 1.5L;
+volatile long l = -7;
+volatile struct { int a, b; } s = {1, 2};
+int main(void) { usleep(300000); return 0; }
+""", "-g")
+    shown = {"d:double": -0.25, "f:float": 1.5, "l": 2**64 - 7, "l:x64": 2**64 - 7, "l:u32": 2**32 - 7, "l:s8": -7, "s.b": 2}
+    for name, want in shown.items():
+        r = monitor("--json", "--every", "50ms", "--var", name, "--", "./p", status=0)
+        need(list(json.loads(r.stdout.splitlines()[-1])["totals"].values()) == [want] and not r.stderr, (name, r))
+    refused = {"d:float": "it has 8 bytes and is no float", "d": "it is a floating-point number of 8 bytes: say :double, or :x64",
+               "f:u32": "it is a floating-point number of 4 bytes: say :float", "ld:double": "it has 16 bytes and is no double",
+               "l:double": "it has 8 bytes and is no double", "s": "it is a struct: name one of its members"}
+    for name, why in refused.items():
+        r = monitor("--json", "--every", "50ms", "--var", name, "--", "./p", status=0)
+        need(list(json.loads(r.stdout.splitlines()[-1])["totals"].values()) == [None] and f"--var {name.split(':')[0]}: {why}" in r.stderr, (name, r))
+
+
+def of_cpp():
+    """By the names that the source has."""
+    with open("p.cc", "w") as f:
+        f.write("""
+#include <string>
+#include <unistd.h>
+namespace app { struct Q { long len = -12; double load = 0.75; } queue; }
+std::string text = "hey";
+const int konst = 17;
+int main() { asm volatile("" : : "r"(&konst)); usleep(300000); return (int)text.size() - 3; }
+""")
+    if subprocess.run(["g++", "-g", "-o", "p", "p.cc"], capture_output=True).returncode:
+        raise tap.Skip("no g++")
+    names = ["app::queue.len", "app::queue.load", "konst", "app::queue:x64", "text"]
+    r = monitor("--json", "--every", "50ms", *(w for n in names for w in ("--var", n)), "--", "./p", status=0)
+    got = json.loads(r.stdout.splitlines()[-1])["totals"]
+    need(got == {"app::queue.len": -12, "app::queue.load": 0.75, "konst": 17, "app::queue": 2**64 - 12, "text": None}, got)
+    need("--var text: it is a struct: name one of its members" in r.stderr and "konst" not in r.stderr, r.stderr)
+    r = monitor("-q", "--json", "--range", "app::queue:r", "-L", "p", "--", "./p", status=0)
+    need(json.loads(r.stdout.splitlines()[-1])["totals"] == {"app::queue:r": 0}, r)
+
+
 def enough():
     """Who reads a few rows and no more does not wait for the process's end."""
     p = subprocess.Popen(["sleep", "1000"])
@@ -586,6 +670,9 @@ with tap.Suite("monitor") as s:
     s.case("signals of a process that runs", signals_of_running)
     s.case("children", children)
     s.case("variables by name", variables)
+    s.case("variables of one name", of_one_name)
+    s.case("variables that are of another type", of_other_types)
+    s.case("variables of C++", of_cpp)
     s.case("a reader who has enough", enough)
     s.case("members of variables", members)
     s.case("variables that go", variables_that_go)
