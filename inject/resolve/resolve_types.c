@@ -46,6 +46,22 @@ static bool take_array(struct variable *v, const struct probe_spec *s, struct er
 	return true;
 }
 
+/* Its bits are those of a double, or of a float. */
+static bool is_real_of(const struct variable *v, unsigned bits)
+{
+	return v->kind == VARIABLE_SCALAR && v->form == (bits == 64 ? 'd' : 'f');
+}
+
+static const char *what_it_is(const struct variable *v)
+{
+	if (v->kind == VARIABLE_POINTER)
+		return "a pointer";
+	return v->form == 'd'                                       ? "a double"
+	       : v->form == 'f'                                     ? "a float"
+	       : v->form == 'u' || v->form == 's' || v->form == 'x' ? "an integer"
+								    : "a number";
+}
+
 static bool take_as_said(struct variable *v, struct probe_spec *s, struct err *why)
 {
 	if (s->is_text)
@@ -58,6 +74,9 @@ static bool take_as_said(struct variable *v, struct probe_spec *s, struct err *w
 	if (v->kind == VARIABLE_STRUCT)
 		return FAIL(why,
 			    "is a struct: name one of its members, or give it a type like x8[16]");
+	if (s->is_double && !is_real_of(v, s->bits))
+		return FAIL(why, "is %s of %u byte%s, and the probe says %s", what_it_is(v),
+			    v->size, v->size == 1 ? "" : "s", s->bits == 64 ? "double" : "float");
 	if (s->bits / 8u > v->size)
 		return FAIL(why, "has %u byte%s, and the probe says %u", v->size,
 			    v->size == 1 ? "" : "s", s->bits / 8u);

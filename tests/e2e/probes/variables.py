@@ -416,9 +416,15 @@ def refused():
              ("r->bytes:u8[9]", "has 8 bytes"), ("r->full:u32", "is an array"), ("r->headers.first if data > 300", "never holds"),
              ("r->headers.first if data > -1", "always holds"), ("r->headers.first if data < 256", "always holds"), ("n if data == 18446744073709551615", "never holds"),
              ("n if data < 18446744073709551615", "always holds"), ("l if data & -1 < 0", "with this mask the comparison never holds")]
+    cases += [("n:float", "is an integer of 4 bytes, and the probe says float"), ("l:double", "is an integer of 8 bytes"),
+              ("ratio:float", "is a double of 8 bytes"), ("r->part:double", "is a float of 4 bytes"), ("r->list:double", "is a pointer of 8 bytes")]
     for spec, words in cases:
         _, err = run("record", "-o", "trace", "-p", f"work v={spec}", "--", path, status=125)
         tap.need(words in err, (spec, err))
+    tap.compile_text("long", "struct s { long double ld; };\n__attribute__((noipa)) long use(struct s *p) { return (long)p->ld; }\n"
+                     "int main(void) { struct s s = {3.5L}; return (int)use(&s) - 3; }\n", "-g")
+    _, err = run("record", "-o", "trace", "-p", "use p->ld:double", "--", "./long", status=125)
+    tap.need("is a number of 16 bytes, and the probe says double" in err, err)
     _, err = run("patch", "-p", "work nope", "-o", "patched", path, status=1)
     tap.need("is not a variable" in err, err)
 
