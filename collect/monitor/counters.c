@@ -85,6 +85,21 @@ char *counter_names(void)
 	return all;
 }
 
+/* What probes can count. */
+static const char *instead_of(const struct counter *what)
+{
+	switch (what->config) {
+	case PERF_COUNT_HW_INSTRUCTIONS:
+		return "; probes count the program's: `kron record -p '*%insns count:3' -- CMD`, and `kron info` "
+		       "says how many";
+	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
+		return "; probes count the program's: `kron record -p '*%branches count:3' -- CMD`, and `kron info` "
+		       "says how many";
+	default:
+		return "";
+	}
+}
+
 static int refuse(const struct counter *what, int code, struct err *err)
 {
 	if (code == EACCES || code == EPERM)
@@ -97,8 +112,8 @@ static int refuse(const struct counter *what, int code, struct err *err)
 		return err_set(
 			err, code,
 			"%s: this machine shows no performance monitoring unit that counts it, "
-			"as most virtual machines do not",
-			what->name);
+			"as most virtual machines do not%s",
+			what->name, instead_of(what));
 	return err_set(err, code, "%s: the kernel does not count it here: %s", what->name,
 		       strerror(code));
 }

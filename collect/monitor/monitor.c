@@ -48,6 +48,11 @@ int monitor_add_event(struct monitor *m, const char *name, struct err *err)
 		return add_calls(m, "*", err);
 	if (!strncmp(name, "calls:", 6))
 		return add_calls(m, name + 6, err);
+	if (!strcmp(name, "returns"))
+		return err_set(
+			err, EINVAL,
+			"-e: there is no event 'returns': `kron record -p '*%%return count:3' -- CMD` counts "
+			"them, and `kron info` says how many; -e calls counts calls");
 	names = counter_names();
 	err_set(err, EINVAL,
 		"-e: there is no event '%s'; there are %s, idle, block, net, calls, calls:GLOB",
@@ -490,7 +495,9 @@ int monitor_open_program(struct monitor *m, const struct segment *seg, struct mo
 		return 0;
 	m->plan.fd = eventfd(0, EFD_CLOEXEC);
 	m->plan.is_awaited = m->plan.fd >= 0;
-	return m->plan.is_awaited ? 0 : err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
+	return m->plan.is_awaited ? 0
+				  : err_set(err, errno, "cannot make an event descriptor: %s",
+					    strerror(errno));
 }
 
 static int open_thread(struct monitor *m, pid_t tid, struct err *err)
