@@ -172,8 +172,18 @@ enum refusal planner_trap(struct planner *pl, uint32_t probe);
 
 /* The place's probe in front of its instruction, in this draft. */
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
+/*
+ * For many jumps near to each other that look for a landing: where there is none, from `lo` on.  Bytes may
+ * only be taken meanwhile, and jumps stand at least 256 bytes inside.  Begins as zeros.
+ */
+#define LANDINGS_SPAN 2600u
+struct landings {
+	uint64_t lo;
+	uint8_t no_padding[LANDINGS_SPAN]; /* not free, or no padding */
+	uint8_t stays[LANDINGS_SPAN];      /* code that cannot move out */
+};
 /* Where a short jump at vaddr may lead: dead bytes, padding, or code that moves out; or 0. */
-uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr);
+uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr, struct landings *known);
 /* Code at vaddr moves out for what is to stand after its jump; the draft, or UINT32_MAX. */
 uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len);
 bool tactic_short_is_padding(const struct planner *pl, uint64_t vaddr);

@@ -29,6 +29,7 @@
 /* How far away a relay may stand from the jump. */
 #define REACH (KRON_RELAYS_MAX * (128u + WINDOW_SHORT))
 #define SPAN (2 * REACH + 1)
+_Static_assert(SPAN + 2 * 256 <= LANDINGS_SPAN, "jumps stand well inside");
 #define NO_HOST UINT32_MAX
 
 struct node {
@@ -48,6 +49,7 @@ struct search {
 	/* by vaddr, from REACH before the jump on: nothing may stand there as it is; nor if code
 	 * moves out for it; that was tried */
 	uint8_t is_none[2][SPAN], was_asked[SPAN];
+	struct landings landings;
 };
 
 static uint8_t *bytes_of(const struct search *s, uint64_t vaddr)
@@ -124,7 +126,7 @@ static bool add_node(struct search *s, unsigned from, uint64_t vaddr, bool may_e
 		.was = *bytes_of(s, vaddr),
 	};
 	memset(bytes_of(s, vaddr), BYTE_TAKEN, WINDOW_SHORT);
-	s->landing = tactic_short_landing(s->pl, vaddr);
+	s->landing = tactic_short_landing(s->pl, vaddr, &s->landings);
 	return s->landing;
 }
 
@@ -203,6 +205,8 @@ static void begin(struct search *s, struct planner *pl, uint64_t jump)
 	s->v[0] = (struct node){.at = jump, .host = NO_HOST};
 	memset(s->is_none, 0, sizeof(s->is_none));
 	memset(s->was_asked, 0, sizeof(s->was_asked));
+	memset(&s->landings, 0, sizeof(s->landings));
+	s->landings.lo = jump - LANDINGS_SPAN / 2;
 }
 
 bool relay_find_from(struct planner *pl, uint64_t jump, uint64_t first, struct relay_way *way)

@@ -18,6 +18,8 @@
  *             Where nothing else helps, in a second round, those of a neighbouring function:
  *             it has then taken all that it wants.
  */
+#include <string.h>
+
 #include "inject/plan/planner.h"
 
 #define PADDING_WANTED (WINDOW_JUMP - 1) /* by a `ret` in front of it */
@@ -43,13 +45,30 @@ static uint64_t decided_up_to(const struct planner *pl, const struct window_scop
 	return at;
 }
 
-static bool may_land(const struct planner *pl, uint64_t vaddr, uint64_t decided)
+/* Of where a short jump may lead from `from`, the byte after it: is there anything that is not known? */
+static bool has_more(const uint8_t *known, const struct landings *l, uint64_t from)
+{
+	return memchr(known + (from - 128 - l->lo), false, 256);
+}
+
+static bool is_room(const struct planner *pl, uint64_t vaddr)
 {
 	for (unsigned i = 0; i < WINDOW_JUMP; i++)
 		if (!is_free(pl, vaddr + i))
 			return false;
-	if (!elf_image_at(pl->map->img, vaddr, WINDOW_JUMP))
+	return elf_image_at(pl->map->img, vaddr, WINDOW_JUMP);
+}
+
+static bool may_land(const struct planner *pl, uint64_t vaddr, uint64_t decided,
+		     struct landings *known)
+{
+	if (known && known->no_padding[vaddr - known->lo])
 		return false;
+	if (!is_room(pl, vaddr)) {
+		if (known)
+			known->no_padding[vaddr - known->lo] = true;
+		return false;
+	}
 	if (vaddr + WINDOW_JUMP <= decided)
 		return true;
 	for (unsigned i = 1; i <= PADDING_WANTED; i++)
@@ -60,15 +79,17 @@ static bool may_land(const struct planner *pl, uint64_t vaddr, uint64_t decided)
 
 /* Padding within reach of a short jump at vaddr, the nearest, or 0. */
 static uint64_t find_padding(const struct planner *pl, const struct window_scope *scope,
-			     uint64_t vaddr)
+			     uint64_t vaddr, struct landings *known)
 {
-	uint64_t decided = decided_up_to(pl, scope);
-	uint64_t from = vaddr + WINDOW_SHORT;
+	uint64_t from = vaddr + WINDOW_SHORT, decided;
 
+	if (known && !has_more(known->no_padding, known, from))
+		return 0;
+	decided = decided_up_to(pl, scope);
 	for (int distance = 0; distance <= 128; distance++) {
-		if (distance <= 127 && may_land(pl, from + distance, decided))
+		if (distance <= 127 && may_land(pl, from + distance, decided, known))
 			return from + distance;
-		if (may_land(pl, from - distance, decided))
+		if (may_land(pl, from - distance, decided, known))
 			return from - distance;
 	}
 	return 0;
@@ -119,20 +140,26 @@ static bool may_evict(const struct planner *pl, uint64_t vaddr, const struct win
 }
 
 /* Ten bytes of code whose second half a short jump at vaddr can reach move out. */
-static struct draft *evict(struct planner *pl, const struct window_scope *home, uint64_t vaddr)
+static struct draft *evict(struct planner *pl, const struct window_scope *home, uint64_t vaddr,
+			   struct landings *known)
 {
 	uint64_t from = vaddr + WINDOW_SHORT - WINDOW_JUMP;
 	struct window w;
 
+	if (known && !has_more(known->stays, known, from))
+		return NULL;
 	for (int k = 0; k <= 256; k++) {
 		uint64_t at = k & 1 ? from - (k + 1) / 2 : from + k / 2;
 
-		if (reaches(vaddr, at + WINDOW_JUMP) &&
-		    may_evict(pl, at, home, WINDOW_JUMP + WINDOW_JUMP, &w)) {
+		if (!reaches(vaddr, at + WINDOW_JUMP) || (known && known->stays[at - known->lo]))
+			continue;
+		if (may_evict(pl, at, home, WINDOW_JUMP + WINDOW_JUMP, &w)) {
 			uint32_t host = planner_hold(pl, &w, TACTIC_JUMP_MULTI); /* may move v */
 
 			return &pl->drafts.v[host];
 		}
+		if (known)
+			known->stays[at - known->lo] = true;
 	}
 	return NULL;
 }
@@ -158,17 +185,17 @@ static uint64_t find_dead(const struct planner *pl, uint64_t vaddr)
 	return 0;
 }
 
-uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr)
+uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr, struct landings *known)
 {
 	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_SHORT);
 	uint64_t landing = find_dead(pl, vaddr);
 	struct draft *host;
 
 	if (!landing)
-		landing = find_padding(pl, &scope, vaddr);
+		landing = find_padding(pl, &scope, vaddr, known);
 	if (landing || !(pl->use & USE_EVICT))
 		return landing;
-	host = evict(pl, &scope, vaddr);
+	host = evict(pl, &scope, vaddr, known);
 	return host ? host->w.addr + WINDOW_JUMP : 0;
 }
 
@@ -197,14 +224,14 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 		planner_land_in(pl, draft, landing);
 		return true;
 	}
-	landing = find_padding(pl, scope, vaddr);
+	landing = find_padding(pl, scope, vaddr, NULL);
 
 	/* a host's patch and its guest's must come together or not at all */
 	if (!landing && !pl->fn.has_hooks) {
 		if (!pl->is_long) /* find_dead() knows of all room after jumps */
 			host = find_host(pl, vaddr);
 		if (!host && pl->use & USE_EVICT)
-			host = evict(pl, scope, vaddr);
+			host = evict(pl, scope, vaddr, NULL);
 		if (host)
 			landing = host->w.addr + WINDOW_JUMP;
 	}
