@@ -548,8 +548,10 @@ static void end_flight(struct collector *c, const char *why, struct collector_su
 static void note_silence(struct collector *c, pid_t program)
 {
 	if (program && !c->server.starts && !c->server.untraced.v.n)
-		server_note_untraced(&c->server, program, NULL,
-				     "it never loaded libkron-rt.so, or ended before it was ready");
+		server_note_untraced(
+			&c->server, program, NULL,
+			c->all_ended ? "it never loaded libkron-rt.so, or ended before it was ready"
+				     : "its plan was still being made when the recording ended");
 }
 
 void collector_finish(struct collector *c, const struct collector_end *end,

@@ -5,12 +5,14 @@
 Whoever ends says so right before; who comes next begins only after that.  The end in the trace lies
 between the two.  No figure is compared with a limit, but for the clocks: the trace's times are ticks
 of the samples' clock, its rate is known to some millionths."""
+import contextlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from tap import KRON, Skip, Suite, compile_c, need  # noqa: E402
@@ -134,6 +136,37 @@ def goes_on():
     need(session("end_tsc"), "the trace was not ended")
 
 
+RECVMSG = "47"
+
+
+def asking_child(parent, name):
+    """The pid of its child of this name, once that has asked for its plan and waits for it."""
+    while True:
+        for pid in open(f"/proc/{parent}/task/{parent}/children").read().split():
+            with contextlib.suppress(OSError):
+                is_it = open(f"/proc/{pid}/comm").read() == f"{name}\n"
+                if is_it and open(f"/proc/{pid}/syscall").read().split()[0] == RECVMSG:
+                    return int(pid)
+        time.sleep(0.01)
+
+
+def while_planning():
+    """Planning takes a while where nothing fits."""
+    loop = "call f; 1: test %eax, %eax; jz 1b; inc %eax; jz 1b"
+    open("crowd.c", "w").write(
+        f'void crowd(void); int main(void) {{ crowd(); return 0; }}\n'
+        f'__asm__(".type crowd, @function; crowd: .rept 150000; {loop}; .endr; ret; .size crowd, . - crowd; f: ret");\n'
+    )
+    subprocess.run(["gcc", "-O1", "-o", "crowd", "crowd.c"], check=True)
+    p = subprocess.Popen([KRON, "record", "-o", "t", "-p", "crowd%insns count:3", "--", "./crowd"], stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "XDG_CACHE_HOME": os.getcwd()})
+    pid = asking_child(p.pid, "crowd")
+    os.kill(pid, signal.SIGKILL)
+    err = p.communicate(timeout=120)[1]
+    need("never loaded" not in err, err)
+    need(" plan " in err, err)
+
+
 with Suite("ends") as s:
     s.case("commands of a shell, with the kernel's context switches", commands)
     s.case("commands of a shell, without them", commands, "--switches", "no")
@@ -142,4 +175,5 @@ with Suite("ends") as s:
     s.case("forked children that execute nothing", forks)
     s.case("few descriptors, many processes", many)
     s.case("signals that are none of the recorder's end", goes_on)
+    s.case("a program that is killed while its plan is being made: that is said", while_planning)
 sys.exit(s.failed > 0)
