@@ -179,8 +179,9 @@ static const struct opt options[] = {
 	 0, 0},
 	{0, "budget", OPT_STR, &budget, "N%",
 	 "Keep what probes cost within N % of the program's processor time, like 1%: functions with many short "
-	 "calls are taken out while it runs, and looked at again for a moment every few seconds. Their calls of "
-	 "that time are exact, the rest is estimated; `kron info` says which, and for how long each was watched.",
+	 "calls are taken out while it runs, and looked at again for a moment, first after a second, then after "
+	 "gaps that double. Their calls of that time are exact, the rest is estimated where enough was seen; `kron "
+	 "info` says which, and for how long each was watched.",
 	 0, 0},
 	{0, "keep", OPT_LIST, &keep, "GLOB",
 	 "With --budget: functions whose name matches GLOB are never taken out. May be repeated.",
