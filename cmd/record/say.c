@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/node.h"
@@ -90,20 +91,52 @@ static bool are_of_one_file(const struct probe_spec *a, const struct probe_spec 
 	return file_length(b) == n && !strncmp(a->where, b->where, n);
 }
 
+/* What a pack knows, where the names of what it is about do not say it. */
+static const char *pack_limits(const char *pack)
+{
+	return !strcmp(pack, "mpi") ? ": it knows Open MPI 4 only, no other version and no MPICH"
+				    : "";
+}
+
+/* The program has nothing that one of its probes means. */
+static void say_whole_file(const char *file, size_t n)
+{
+	char path[4096], found[4096], *name, *end;
+
+	snprintf(path, sizeof(path), "%.*s", (int)n, file);
+	name = xstrdup(str_base_name(path));
+	end = strrchr(name, '.');
+	if (end)
+		*end = 0;
+	if (!paths_pack(found, sizeof(found), name) && !strcmp(found, path))
+		say("kron: pack %s: the program loaded no module that it is about%s", name,
+		    pack_limits(name));
+	else
+		say("kron: %s: the program loaded no module that its probes mean", path);
+	xfree(name);
+}
+
 /* The probes of one file, a pack mostly, in one line, by the first of them. */
 static void say_elsewhere(const struct probe_results *r, size_t spec)
 {
 	const struct probe_spec *all = o->probes->specs.v, *s = &all[spec];
+	bool is_whole = true;
 	size_t more = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
-		if (i == spec || !are_of_one_file(s, &all[i]) || !is_elsewhere(r, i))
+		if (i == spec || !are_of_one_file(s, &all[i]))
 			continue;
+		if (!is_elsewhere(r, i)) {
+			is_whole = false;
+			continue;
+		}
 		if (i < spec)
 			return;
 		more++;
 	}
-	if (!more)
+	if (more && is_whole)
+		say_whole_file(s->where, file_length(s));
+	else if (!more)
 		say("kron: %s: %s: the program loaded no module that this means", s->where,
 		    s->text);
 	else

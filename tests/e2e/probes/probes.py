@@ -193,6 +193,15 @@ def mistakes():
     _, err = record("-p", "mian", "-p", "nolib:f", "--", path)
     tap.need("<-p 1>:1: mian: " in err and "is it main" in err, err)
     tap.need("<-p 2>:1: nolib:f: the program loaded no module that this means" in err, err)
+    with open("two.probe", "w") as f:
+        f.write("nolib:f\nother:g\n")
+    with open("three.probe", "w") as f:
+        f.write("nolib:f\nother:g\nmain\n")
+    _, err = record("-P", "mpi", "-P", "two.probe", "-P", "three.probe", "--", path)
+    tap.need("pack mpi: the program loaded no module that it is about: it knows Open MPI 4 only" in err, err)
+    tap.need("two.probe: the program loaded no module that its probes mean" in err, err)
+    tap.need("three.probe: nolib:f and 1 more: the program loaded no module that they mean" in err, err)
+    tap.need(err.count("loaded no module") == 3, err)
 
 
 def reported():
