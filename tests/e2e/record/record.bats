@@ -396,7 +396,7 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	run --separate-stderr "$KRON" record -P libstdcxx -- true
 	[ "$status" = 0 ]
 	[ "${#stderr_lines[@]}" = 2 ]
-	[[ ${stderr_lines[0]} == *"libstdcxx.probe: %libstdcxx:throw and 2 more: the program loaded no module that they mean" ]]
+	[[ ${stderr_lines[0]} == *"pack libstdcxx: the program loaded no module that it is about" ]]
 	# also where some of them are elsewhere, and others between them are not
 	run --separate-stderr "$KRON" record -P blocks -- true
 	[ "$(grep -c "the program loaded no module" <<<"$stderr")" = 1 ]

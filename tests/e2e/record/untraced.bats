@@ -234,7 +234,7 @@ calls() {
 	[ "$(cat out)" = ran ]
 	"$KRON" info data >info
 	cat info
-	grep -Eq '^ +[0-9]+  (it never loaded|it ended before|it did not wait)' info
+	grep -Eq '^ +[0-9]+  (it never loaded|it ended before|it did not wait|its plan was still being made)' info
 }
 
 # Whatever a program's limits leave it, kron takes nothing that it needs to start.
