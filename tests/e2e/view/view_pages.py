@@ -449,7 +449,7 @@ def stacks_and_jumps():
                            " [kronView.functions.get(s.fn[i]).name, b, s.end[i], s.depth[i], s.flags[i]]); })()")
         name = {n: page.value(f"kronView.functions.get({n}).name") for n in range(5)}
         need(sorted(calls) == sorted([
-            [name[0], 2000, 12000, 0, 9], [name[1], 3000, 9000, 1, 0], [name[3], 5000, 6000, 2, 0],
+            [name[0], 2000, 11000, 0, 9], [name[1], 3000, 9000, 1, 0], [name[3], 5000, 6000, 2, 0],
             [name[2], 4000, 10000, 4, 0], [name[3], 7000, 8000, 5, 0], [name[4], 12000, 13000, 0, 0]]), f"calls: {calls}")
         page.value("kronView.show('timeline')")
         page.value("kronView.setSpan(7000, 8000)")
