@@ -433,10 +433,9 @@ static bool read_change(const struct kron_ctl *ctl, uint32_t number, struct kron
 	const struct kron_gate_change *c = &ctl->gate_change[(number - 1) % KRON_GATE_CHANGES];
 	bool there = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) == number;
 
-	*out = (struct kron_gate_change){__atomic_load_n(&c->from, __ATOMIC_RELAXED),
-					 __atomic_load_n(&c->until, __ATOMIC_RELAXED),
-					 __atomic_load_n(&c->open, __ATOMIC_RELAXED), number};
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	*out = (struct kron_gate_change){__atomic_load_n(&c->from, __ATOMIC_ACQUIRE),
+					 __atomic_load_n(&c->until, __ATOMIC_ACQUIRE),
+					 __atomic_load_n(&c->open, __ATOMIC_ACQUIRE), number};
 	return there && __atomic_load_n(&c->number, __ATOMIC_RELAXED) == number;
 }
 

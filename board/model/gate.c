@@ -24,8 +24,7 @@ static void note_change(struct kron_ctl *ctl, uint64_t from, uint32_t open)
 	const uint32_t number = __atomic_add_fetch(&ctl->gate_changes, 1, __ATOMIC_ACQ_REL);
 	struct kron_gate_change *c = &ctl->gate_change[(number - 1) % KRON_GATE_CHANGES];
 
-	__atomic_store_n(&c->number, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_exchange_n(&c->number, 0, __ATOMIC_ACQ_REL); /* before the rest is written */
 	__atomic_store_n(&c->from, from, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->until, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
 	__atomic_store_n(&c->open, open, __ATOMIC_RELAXED);

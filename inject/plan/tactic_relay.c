@@ -137,7 +137,7 @@ static bool expand(struct search *s, unsigned from, bool may_evict)
 	const uint8_t *is_none = s->is_none[may_evict];
 	const uint8_t *at = is_none + place_in(s, next - 128), *end = at + 256;
 
-	for (; s->n < NODES_MAX && (at = memchr(at, false, (size_t)(end - at))); at++) {
+	for (; s->n < NODES_MAX && (at = memchr(at, 0, (size_t)(end - at))); at++) {
 		const uint64_t vaddr = s->v[0].at - REACH + (uint64_t)(at - is_none);
 
 		if (vaddr != next && add_node(s, from, vaddr, may_evict))

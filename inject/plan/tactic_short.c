@@ -48,7 +48,7 @@ static uint64_t decided_up_to(const struct planner *pl, const struct window_scop
 /* Of where a short jump may lead from `from`, the byte after it: is there anything that is not known? */
 static bool has_more(const uint8_t *known, const struct landings *l, uint64_t from)
 {
-	return memchr(known + (from - 128 - l->lo), false, 256);
+	return memchr(known + (from - 128 - l->lo), 0, 256);
 }
 
 static bool is_room(const struct planner *pl, uint64_t vaddr)
