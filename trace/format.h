@@ -33,7 +33,7 @@
  *               add|remove TAB places TAB name TAB SPEC    tsc: when it was done in all processes.
  *               No SPEC: the functions of the module with this name, which ran without before
  *   sleeps      text, a line each time that functions went to sleep, or woke:  since TAB until TAB
- *               sleep|wake TAB asked|budget|groups TAB numbers
+ *               sleep|wake TAB asked|budget|groups TAB numbers    in any order of time
  *               before `since` none of them had turned, from `until` on all have, in all processes; asked:
  *               by `kron ctl probe`; budget: by --budget; numbers: n of functions, like "3 7-9"
  *               groups: the gates of these filter groups, 0 to 15, were closed (sleep) or opened (wake), in
