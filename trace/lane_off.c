@@ -24,10 +24,9 @@ struct lanes_off {
 	VEC(struct sparse_off) v;
 };
 
-/* Records of the file; what is left over at its end is none. */
-static struct trace_switch *read_switches(const char *dir, size_t *n)
+struct trace_switch *trace_switches(const struct trace *t, size_t *n)
 {
-	char *path = xasprintf("%s/switches", dir);
+	char *path = xasprintf("%s/switches", t->dir);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct trace_switch *v = NULL;
 	struct stat st;
@@ -75,13 +74,13 @@ static void take_switch(struct lanes_off *o, const struct trace_switch *r,
 	t->n++;
 }
 
-static struct lanes_off *lanes_off_read(const char *dir)
+static struct lanes_off *lanes_off_read(const struct trace *t)
 {
 	struct lanes_off *o = xcalloc(1, sizeof(*o));
 	struct trace_switch *v;
 	size_t n, kept = 0;
 
-	v = read_switches(dir, &n);
+	v = trace_switches(t, &n);
 	for (size_t i = 0; i < n; i++)
 		if (v[i].kind >= TRACE_SWITCH_IN && v[i].kind <= TRACE_SWITCH_PREEMPTED)
 			v[kept++] = v[i];
@@ -100,7 +99,7 @@ const struct sparse_off *lane_off(const struct trace *t, uint32_t tid, size_t *n
 	size_t at;
 
 	if (!p->off)
-		p->off = lanes_off_read(t->dir);
+		p->off = lanes_off_read(t);
 	o = p->off;
 	at = partition_point(i, o->threads.n, o->threads.v[i].tid < tid);
 	*n = 0;

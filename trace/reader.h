@@ -239,6 +239,9 @@ static inline uint32_t trace_task(uint32_t node, uint32_t number)
 	return node << TRACE_TASK_BITS | number;
 }
 /* By it records of context switches, which know no process, tell its threads apart. */
+/* Those of this trace alone, as they stand in the file, for xfree(); what is left over at its end is none. */
+struct trace_switch;
+struct trace_switch *trace_switches(const struct trace *t, size_t *n);
 static inline uint32_t trace_lane_task(const struct trace_lane *l)
 {
 	return trace_task(l->node, l->tid);

@@ -15,21 +15,28 @@ static bool is_copy(const struct sparse_sample *s)
 	return s->s.time_lo & 1;
 }
 
+/* As for the sample before, mostly. */
+static bool is_next_leave(const struct sparse *x, uint64_t reading)
+{
+	return (!x->off_at || x->off[x->off_at - 1].out <= reading) &&
+	       (x->off_at == x->noff || x->off[x->off_at].out > reading);
+}
+
 /*
  * When the thread left its processor after a reading: what copies that was taken before.  UINT64_MAX: nobody knows.  If
  * the next reading was made while the thread was off, it is somebody else's, who borrows its memory.
  */
-static uint64_t left_after(const struct sparse *x, uint64_t reading, uint64_t next)
+static uint64_t left_after(struct sparse *x, uint64_t reading, uint64_t next)
 {
 	const struct sparse_off *off;
-	size_t at;
 
 	if (!x->noff || x->is_child)
 		return UINT64_MAX;
-	at = partition_point(i, x->noff, x->off[i].out <= reading);
-	if (at == x->noff)
+	if (!is_next_leave(x, reading))
+		x->off_at = partition_point(i, x->noff, x->off[i].out <= reading);
+	if (x->off_at == x->noff)
 		return UINT64_MAX;
-	off = &x->off[at];
+	off = &x->off[x->off_at];
 	if (next > off->out + x->off_error && next + x->off_error < off->in)
 		return UINT64_MAX;
 	return off->out + x->off_error;

@@ -9,7 +9,8 @@
  * In between nothing is known but the order, so it is put at equal distances.  A thread that was off its
  * processor reads the clock before its turn: then the copies before are put at the distances that the lane has
  * had, for it is afterwards that it waited.  With the kernel's record of when it left they are between the
- * reading and that: whoever was switched away since a reading does not copy it (runtime/dynamic/thunk_sparse.S).  A reading of an event that reads each time (--timed, -p) may mean that or
+ * reading and that: whoever was switched away since a reading does not copy it
+ * (runtime/dynamic/thunk_sparse.S).  A reading of an event that reads each time (--timed, -p) may mean that or
  * nothing: there the distances that the lane has had count as well, and grow until they fit.
  *
  * Knows one lane.  Bound: as many samples are held as share a reading.
@@ -51,7 +52,7 @@ struct sparse {
 	unsigned since;   /* samples since a reading of an event that does not read each time */
 	/* May be set before the first one is put: when the thread was off, and by how much that may be wrong. */
 	const struct sparse_off *off;
-	size_t noff;
+	size_t noff, off_at; /* off_at: where somebody looked last */
 	uint64_t off_error;
 	bool is_child; /* what stores here is a child that borrows the thread's memory, not the thread */
 };

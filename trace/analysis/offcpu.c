@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* offcpu.c - see offcpu.h. */
-#define _GNU_SOURCE
 #include "trace/analysis/offcpu.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/vec.h"
 #include "base/search.h"
@@ -31,28 +26,15 @@ struct offcpu {
 
 /* ---- the file ---- */
 
-static void read_records(struct offcpu *o, const char *dir)
+static void read_records(struct offcpu *o, const struct trace *t)
 {
-	size_t first = o->records.n;
-	char *path = xasprintf("%s/switches", dir);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	size_t size, got = 0;
-	ssize_t n = 1;
+	size_t n;
+	struct trace_switch *v = trace_switches(t, &n);
 
-	xfree(path);
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-		size = (size_t)st.st_size / sizeof(*o->records.v);
-		vec_reserve(&o->records, first + size);
-		size *= sizeof(*o->records.v);
-		while (got < size &&
-		       (n = read(fd, (char *)(o->records.v + first) + got, size - got)) > 0)
-			got += (size_t)n;
-		o->records.n = first + got / sizeof(*o->records.v);
-	}
-	close(fd);
+	vec_reserve(&o->records, o->records.n + n);
+	for (size_t i = 0; i < n; i++)
+		*vec_push(&o->records) = v[i];
+	xfree(v);
 }
 
 /* Of all nodes: on their common clock, with numbers of threads that no two of them share. */
@@ -61,7 +43,7 @@ static void read_nodes(struct offcpu *o, const struct trace *t)
 	for (uint32_t node = 0; node < trace_nodes(t); node++) {
 		size_t first = o->records.n;
 
-		read_records(o, trace_node_at(t, node)->t->dir);
+		read_records(o, trace_node_at(t, node)->t);
 		for (size_t i = first; i < o->records.n; i++) {
 			struct trace_switch *r = &o->records.v[i];
 
@@ -175,7 +157,7 @@ struct offcpu *offcpu_open(const struct trace *t)
 	if (trace_nodes(t))
 		read_nodes(o, t);
 	else
-		read_records(o, t->dir);
+		read_records(o, t);
 	if (!is_sorted(o))
 		qsort(o->records.v, o->records.n, sizeof(*o->records.v), by_time);
 	count_records(o);
