@@ -32,8 +32,9 @@ static void read_records(struct offcpu *o, const struct trace *t)
 	struct trace_switch *v = trace_switches(t, &n);
 
 	vec_reserve(&o->records, o->records.n + n);
-	for (size_t i = 0; i < n; i++)
-		*vec_push(&o->records) = v[i];
+	if (n)
+		memcpy(o->records.v + o->records.n, v, n * sizeof(*v));
+	o->records.n += n;
 	xfree(v);
 }
 
