@@ -95,6 +95,14 @@ static void on_sparse_leave(void *ctx, const struct trace_event *e, const struct
 		slack_add_callee(slack_at(&c->nodes.v[call->payer].slack), call);
 }
 
+static void on_sparse_pause(void *ctx, const struct pair_call *call, uint64_t events)
+{
+	struct calltree *c = ctx;
+
+	(void)events;
+	slack_add_callee(slack_at(&c->nodes.v[call->payer].slack), call);
+}
+
 /* ---- events of users ---- */
 
 static void count_event(struct calltree *c, uint32_t node, const struct trace_user_event *u)
@@ -190,8 +198,11 @@ void calltree_build(struct calltree *c, const struct trace *t)
 
 void calltree_build_bounded(struct calltree *c, const struct trace *t)
 {
-	const struct pair_sink sink = {
-		.ctx = c, .node = on_node, .leave = on_sparse_leave, .user_event = on_user_event};
+	const struct pair_sink sink = {.ctx = c,
+				       .node = on_node,
+				       .leave = on_sparse_leave,
+				       .pause = on_sparse_pause,
+				       .user_event = on_user_event};
 
 	if (trace_clock_every(t) > 1)
 		build(c, t, &sink);

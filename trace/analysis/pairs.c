@@ -103,7 +103,7 @@ static const struct frame *caller_of_top(const struct strand *s)
 static void push(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
 		 uint32_t function)
 {
-	strand_push(s, e, function);
+	strand_push(s, e, function, l->events);
 	if (s->n == 1 && !s->plain)
 		strand_set_add(&l->set, s);
 	activity_enter(p, l, s, function);
@@ -118,7 +118,7 @@ static void push(struct pairs *p, struct lane *l, struct strand *s, const struct
 		p->sink.enter(p->sink.ctx, e, function, s->base_depth + s->n - 1);
 }
 
-/* The frame that the top frame's time goes to, once that is popped. */
+/* The frame that the top frame lies in as a whole, once that is popped. */
 static struct frame *parent_of_top(struct strand *s)
 {
 	struct frame *f;
@@ -126,7 +126,7 @@ static struct frame *parent_of_top(struct strand *s)
 	if (s->n > 1)
 		return &s->frames[s->n - 2];
 	f = frame_ref_get(&s->below);
-	if (f && !s->linked && (s->was_left || s->below.index + 1 != s->below.strand->n))
+	if (f && !s->aside && (s->was_left || s->below.index + 1 != s->below.strand->n))
 		return NULL; /* other things ran in between: not simply nested */
 	return f;
 }
@@ -147,17 +147,23 @@ static inline void count_call(struct pairs *p, const struct pair_call *c, enum e
 static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
 		struct moment at, enum ending how)
 {
-	struct frame *f = &s->frames[s->n - 1];
+	struct frame *f = &s->frames[s->n - 1], *parent = parent_of_top(s);
+	/* what was cut off has been charged then */
+	struct frame *payer = __builtin_expect(s->aside, 0) && s->n == 1 ? NULL : parent;
 	uint64_t exit = at.tsc > f->entry ? at.tsc : f->entry, duration = exit - f->entry;
-	struct frame *parent = parent_of_top(s);
 	const struct frame *caller = caller_of_top(s);
-	struct pair_call call = {
+	struct pair_call call;
+
+	if (__builtin_expect(s->pauses, 0))
+		pairs_charge_pause(p, s, at);
+	call = (struct pair_call){
 		.lane = l->number,
 		.function = f->function,
 		.caller = caller ? caller->function : UINT32_MAX,
 		.node = f->node,
-		.payer = parent ? parent->node : PAIR_NO_NODE,
-		.payer_function = parent ? parent->function : UINT32_MAX,
+		.within = parent ? parent->node : PAIR_NO_NODE,
+		.payer = payer ? payer->node : PAIR_NO_NODE,
+		.payer_function = payer ? payer->function : UINT32_MAX,
 		.depth = s->base_depth + s->n - 1,
 		.entry_tsc = f->entry,
 		.exit_tsc = exit,
@@ -165,6 +171,7 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.exit = at.in,
 		.children_tsc = f->children < duration ? f->children : duration,
 		.ended = at.event,
+		.paused = f->paused,
 		.inferred = how == INFERRED || how == AT_LEAST,
 		.at_least = how == AT_LEAST,
 		.open = how == OPEN,
@@ -174,30 +181,17 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 			f->asleep || (l->has_loss && f->entry < l->loss_tsc && l->loss_tsc <= exit),
 	};
 
-	if (parent) {
-		parent->children += duration;
-		if (__builtin_expect(parent->jump, 0))
-			parent->jump |= TRACE_JUMP_STALE;
-	}
-	if (s->n == 1 && !s->plain)
-		strand_set_remove(&l->set, s);
+	if (payer)
+		payer->children += duration;
+	if (parent && __builtin_expect(parent->jump, 0))
+		parent->jump |= TRACE_JUMP_STALE;
+	if (s->n == 1)
+		pairs_end_bottom(l, s, payer, at);
 	s->n--;
 	call.recursive = activity_leave(p, l, s, call.function);
 	count_call(p, &call, how);
 	if (p->sink.leave)
 		p->sink.leave(p->sink.ctx, e, &call);
-}
-
-void pairs_retire(struct pairs *p, struct lane *l, struct strand *s)
-{
-	if (s->n || s->plain)
-		return;
-	if (l->cur == s) {
-		l->cur = frame_ref_get(&s->below) ? s->below.strand : NULL;
-		if (l->cur)
-			l->cur->is_left = false;
-	}
-	strand_release(&p->pool, s);
 }
 
 void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
@@ -396,7 +390,7 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 
 	if (keep && e->s.payload - s->frames[keep].sp >= APART) {
 		pairs_cut(p, l, s, keep, e);
-		pairs_make_current(l, s, e);
+		pairs_make_current(p, l, s, e);
 		s = pairs_begin_strand(p, l, e, false);
 	} else {
 		if (keep) /* again a call from there: so that is how far its callees are */
@@ -404,7 +398,7 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 					  s->frames[keep - 1].sp - s->frames[keep].sp);
 		close_from(p, l, s, keep, e);
 		if (keep || s == l->cur || (s->linked && frame_ref_get(&s->below))) {
-			pairs_make_current(l, s, e);
+			pairs_make_current(p, l, s, e);
 		} else { /* all of it was dead: a new start on the same memory */
 			pairs_retire(p, l, s);
 			s = pairs_begin_strand(p, l, e, false);
@@ -468,7 +462,7 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 		struct strand *caller = usual_caller(l, sp);
 
 		if (caller) {
-			pairs_make_current(l, caller, e);
+			pairs_make_current(p, l, caller, e);
 			s = pairs_begin_strand(p, l, e, true);
 		}
 		push(p, l, s, e, function);
@@ -476,7 +470,7 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 	}
 	if (s && s != l->cur && is_deeper(s, sp) &&
 	    strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function)) {
-		pairs_make_current(l, s, e);
+		pairs_make_current(p, l, s, e);
 		push(p, l, s, e, function);
 		return;
 	}
@@ -579,7 +573,7 @@ static void exit_from(struct pairs *p, struct lane *l, struct strand *s, uint32_
 			pairs_cut(p, l, s, i + 1, e);
 	}
 	close_from(p, l, s, i + 1, e);
-	pairs_make_current(l, s, e);
+	pairs_make_current(p, l, s, e);
 	leave_top(p, l, s, e);
 }
 
@@ -645,7 +639,7 @@ static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 		if (keep && sp - s->frames[keep].sp >= APART)
 			return;
 		close_from(p, l, s, keep, e);
-		pairs_make_current(l, s, e);
+		pairs_make_current(p, l, s, e);
 		pairs_retire(p, l, s);
 	} else if (is_just_above(l, sp)) {
 		s = l->cur;

@@ -30,9 +30,11 @@ struct pair_call {
 	uint32_t depth;    /* 0 at the bottom */
 	uint64_t entry_tsc, exit_tsc;    /* entry <= exit */
 	struct trace_bounds entry, exit; /* when these were */
-	uint64_t children_tsc;           /* time inside direct callees, <= exit - entry */
-	bool inferred;                   /* the end was not seen: closed by inference */
-	bool open;                       /* still running after the last event: trace_lane_end(); or
+	/* Time inside direct callees, and while it stood still for another stack: <= exit - entry. */
+	uint64_t children_tsc;
+	bool paused;   /* it has stood still for other stacks, which it need not have called */
+	bool inferred; /* the end was not seen: closed by inference */
+	bool open;     /* still running after the last event: trace_lane_end(); or
 					  * at the end of a window, with events after it */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
 	/* Inferred, with its jump to what was not recorded, for nobody who waits for it was, either. */
@@ -42,8 +44,9 @@ struct pair_call {
 	uint32_t node;   /* what pair_sink.node said of this frame */
 	uint64_t ended;  /* pairs_events() at its end; less than now: see pair_sink */
 	uint32_t jump;   /* by which it left: trace/jumps.h; 0: none */
-	/* Likewise, of the frame whose children_tsc has this time: its caller, or what a signal
-	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none. */
+	uint32_t within; /* likewise, of the frame that all of it lies in; it is still open */
+	/* Likewise, of the frame whose children_tsc has all of this time: its caller, or what a signal
+	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none, see pair_sink.pause. */
 	uint32_t payer, payer_function; /* UINT32_MAX: likewise */
 };
 #define PAIR_NO_NODE UINT32_MAX
@@ -57,6 +60,13 @@ struct pair_sink {
 	 */
 	void (*enter)(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth);
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
+	/*
+	 * Not a call: from entry to exit other stacks ran, coroutines for instance, and the call of c->payer
+	 * stood still; its children_tsc has that.  The lane had so many events meanwhile.  Only the
+	 * times and payer are filled in.  What other calls are charged with as their payers is not among
+	 * it.
+	 */
+	void (*pause)(void *ctx, const struct pair_call *c, uint64_t events);
 	/* The call of this node has exited by a jump: it stays open, and leave() follows. */
 	void (*jump)(void *ctx, const struct trace_event *e, uint32_t node);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);

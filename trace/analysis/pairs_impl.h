@@ -33,6 +33,9 @@ struct lane {
 	uint64_t events;     /* so far */
 	uint64_t last_tsc, loss_tsc;
 	struct trace_bounds last_in;
+	/* While cur is unknown: what ran last ended then, and was begun on this strand, whose time it is. */
+	struct moment vacant;
+	struct strand *heir;
 	uint64_t end_tsc;   /* pairs_lane_end(); 0: nobody has asked yet */
 	uint64_t window_to; /* of the filter's windows, the one that its last event is in */
 	uint32_t number;    /* of the trace's lanes */
@@ -64,8 +67,6 @@ void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32
 void pairs_leave_open(struct pairs *p, struct lane *l, struct strand *s, struct moment at);
 /* At the next sample after a jump to somewhere, or none: it led to nothing that is recorded. */
 void pairs_end_jump(struct pairs *p, struct lane *l, const struct trace_event *e);
-/* Give an empty strand back; what it interrupted, or was called from, runs again. */
-void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
 
 static inline struct moment pairs_now(const struct lane *l, const struct trace_event *e)
 {
@@ -75,7 +76,15 @@ static inline struct moment pairs_now(const struct lane *l, const struct trace_e
 /* ---- which strand runs (pairs_stack.c) ---- */
 
 /* s goes on, and what waits for it; what ran until now, or waited for that, does not. */
-void pairs_make_current(struct lane *l, struct strand *s, const struct trace_event *e);
+void pairs_make_current(struct pairs *p, struct lane *l, struct strand *s,
+			const struct trace_event *e);
+/* The last frame of s is about to go, and payer has been charged with all of it; NULL: nobody has. */
+void pairs_end_bottom(struct lane *l, struct strand *s, const struct frame *payer,
+		      struct moment at);
+/* Up to this moment s stood still: so its top frame did not run. */
+void pairs_charge_pause(struct pairs *p, struct strand *s, struct moment at);
+/* Give an empty strand back; what it interrupted, or was called from, runs again. */
+void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
 /* x waits for s, or is s: what runs there was begun by x, or has interrupted it. */
 bool pairs_is_waiting(const struct strand *x, const struct strand *s);
 /* Before an event outside of the window that the last one is in. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; and how far
+ * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; whose the time is
+ * meanwhile; how far
  * away its functions have their callees; and when those end that nothing ends: after a lane's last event, and
  * at the end of a window (--trigger), for what came before the next one is unknown.
  *
@@ -21,6 +22,20 @@ static struct strand *waits_for(const struct strand *s)
 	return frame_ref_get(&s->below) ? s->below.strand : NULL;
 }
 
+/* Whose the time is once s has ended, if nothing waits for it. */
+static struct strand *heir_of(const struct strand *s)
+{
+	struct strand *x = s->begun_on;
+
+	return x && x->serial == s->begun_serial && x->n ? x : NULL;
+}
+
+static void note_begun_on(struct strand *s, struct strand *x)
+{
+	s->begun_on = x;
+	s->begun_serial = x ? x->serial : 0;
+}
+
 bool pairs_is_waiting(const struct strand *x, const struct strand *s)
 {
 	for (int hops = 0; s && hops < WAITING_MOST; hops++, s = waits_for(s))
@@ -35,13 +50,81 @@ struct moment pairs_end_of(const struct lane *l, const struct strand *s,
 	return s->is_left ? s->left : pairs_now(l, e);
 }
 
-void pairs_make_current(struct lane *l, struct strand *s, const struct trace_event *e)
+/* ---- standing still ---- */
+
+static void charge(struct pairs *p, struct frame *f, struct moment from, struct moment to)
+{
+	f->children += to.tsc - from.tsc;
+	f->paused = true;
+	if (p->sink.pause)
+		p->sink.pause(p->sink.ctx,
+			      &(struct pair_call){.payer = f->node,
+						  .payer_function = f->function,
+						  .entry_tsc = from.tsc,
+						  .exit_tsc = to.tsc,
+						  .entry = from.in,
+						  .exit = to.in},
+			      to.event - from.event);
+}
+
+void pairs_charge_pause(struct pairs *p, struct strand *s, struct moment at)
+{
+	if (!s->n || at.tsc <= s->paused.tsc)
+		return;
+	charge(p, &s->frames[s->n - 1], s->paused, at);
+	s->paused = at;
+}
+
+static void go_on(struct pairs *p, struct strand *s, struct moment at)
+{
+	if (s->pauses)
+		pairs_charge_pause(p, s, at);
+	s->pauses = false;
+}
+
+static void pause_at(struct strand *s, struct moment at)
+{
+	s->pauses = true;
+	s->paused = at;
+}
+
+void pairs_end_bottom(struct lane *l, struct strand *s, const struct frame *payer, struct moment at)
+{
+	struct strand *below = s->below.strand;
+
+	if (!s->plain)
+		strand_set_remove(&l->set, s);
+	s->paused = at;
+	if (payer && below->pauses && below->paused.tsc < at.tsc)
+		below->paused = at;
+}
+
+/* s does from now on. */
+static void let_run(struct pairs *p, struct lane *l, struct strand *s, struct moment now)
+{
+	const bool is_known = l->cur || (l->heir && l->heir != s);
+
+	if (l->heir && l->heir != s) {
+		go_on(p, l->heir, l->vacant);
+		pause_at(l->heir, now);
+	}
+	if (l->cur)
+		pause_at(l->cur, now);
+	go_on(p, s, is_known ? now : l->vacant);
+	l->heir = NULL;
+}
+
+/* ---- which runs ---- */
+
+void pairs_make_current(struct pairs *p, struct lane *l, struct strand *s,
+			const struct trace_event *e)
 {
 	struct strand *x = s, *was = l->cur;
 	int hops;
 
 	if (s == was)
 		return;
+	let_run(p, l, s, pairs_now(l, e));
 	l->cur = s;
 	l->switches++;
 	s->aside = false;
@@ -57,6 +140,24 @@ void pairs_make_current(struct lane *l, struct strand *s, const struct trace_eve
 	}
 }
 
+void pairs_retire(struct pairs *p, struct lane *l, struct strand *s)
+{
+	if (s->n || s->plain)
+		return;
+	if (l->heir == s)
+		l->heir = NULL;
+	if (l->cur == s) {
+		l->cur = waits_for(s);
+		l->heir = l->cur ? NULL : heir_of(s);
+		if (l->cur) {
+			l->cur->is_left = false;
+			go_on(p, l->cur, s->paused);
+		}
+		l->vacant = s->paused;
+	}
+	strand_release(&p->pool, s);
+}
+
 struct strand *pairs_begin_strand(struct pairs *p, struct lane *l, const struct trace_event *e,
 				  bool linked)
 {
@@ -67,8 +168,19 @@ struct strand *pairs_begin_strand(struct pairs *p, struct lane *l, const struct 
 		s->base_depth = cur->base_depth + cur->n;
 		s->linked = linked;
 	}
-	pairs_make_current(l, s, e);
+	note_begun_on(s, cur ? cur : l->heir);
+	pairs_make_current(p, l, s, e);
 	return s;
+}
+
+/* Its time above the frame that it is cut from: no callee's, for another stack's it is. */
+static void charge_cut(struct pairs *p, struct frame *f, const struct frame *cut,
+		       struct moment until)
+{
+	const struct moment from = {.tsc = cut->entry, .in = cut->in, .event = cut->event};
+
+	if (until.tsc > from.tsc)
+		charge(p, f, from, until);
 }
 
 void pairs_cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
@@ -76,6 +188,7 @@ void pairs_cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
 {
 	struct strand *x = strand_new(&p->pool);
 	struct moment end = pairs_end_of(l, s, e);
+	struct moment ran = s->pauses ? s->paused : pairs_now(l, e);
 
 	while (x->cap < s->n - at)
 		strand_grow(x);
@@ -89,6 +202,9 @@ void pairs_cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
 	x->aside = true;
 	x->is_left = x->was_left = true;
 	x->left = end;
+	note_begun_on(x, s);
+	pause_at(x, ran);
+	charge_cut(p, &s->frames[at - 1], &x->frames[0], ran);
 	x->cut_function = s->frames[at - 1].function;
 	x->cut_gap = s->frames[at - 1].sp - x->frames[0].sp;
 	strand_set_add(&l->set, x);

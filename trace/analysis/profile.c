@@ -41,6 +41,7 @@ struct gather {
 	struct profile *p;
 	struct profile_want want;
 	bool is_sparse;
+	bool has_open;              /* something is known of the calls that are open */
 	struct profile_stat *stats; /* by function number, below nstats */
 	uint32_t nstats;
 	VEC(struct profile_row) others; /* found by function and group in `slots` */
@@ -276,8 +277,7 @@ static struct trace_bounds on_cpu_clock(struct offcpu_walk w, struct trace_bound
 	return b;
 }
 
-static void add_on_cpu_slack(struct gather *g, const struct pair_call *c, uint32_t cpu,
-			     uint32_t payer_cpu)
+static struct pair_call on_cpu(struct gather *g, const struct pair_call *c)
 {
 	struct pair_call on = *c;
 
@@ -285,10 +285,7 @@ static void add_on_cpu_slack(struct gather *g, const struct pair_call *c, uint32
 	on.exit = on_cpu_clock(g->walk, c->exit);
 	on.entry_tsc -= offcpu_before(&g->walk, c->entry_tsc);
 	on.exit_tsc -= offcpu_before(&g->walk, c->exit_tsc);
-	slack_add(slack_at(&more_of(stat_of(g, c->function, cpu))->on_cpu), &on);
-	if (c->payer_function != UINT32_MAX)
-		slack_add_callee(
-			slack_at(&more_of(stat_of(g, c->payer_function, payer_cpu))->on_cpu), &on);
+	return on;
 }
 
 /* What probes cost is an average, whose error goes into the bounds as well. */
@@ -311,15 +308,30 @@ static void add_virtual_slack(struct gather *g, struct profile_more *m, const st
 		slack_add_spread(s, d);
 }
 
-static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu, uint32_t payer_cpu)
+/* Its payer's self time is as uncertain as the call's ends are. */
+static void add_callee_slack(struct gather *g, const struct pair_call *c)
+{
+	struct profile_stat *payer;
+
+	if (c->payer_function == UINT32_MAX)
+		return;
+	payer = stat_of(g, c->payer_function, g->has_open ? g->open.v[c->payer].cpu : 0);
+	slack_add_callee(slack_at(&payer->slack), c);
+	if (g->want.offcpu) {
+		const struct pair_call on = on_cpu(g, c);
+
+		slack_add_callee(slack_at(&more_of(payer)->on_cpu), &on);
+	}
+}
+
+static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu)
 {
 	struct slack *s = slack_at(&stat_of(g, c->function, cpu)->slack);
 
 	slack_add(s, c);
 	if (g->want.percentiles && !c->spans_loss)
 		slack_add_spread(s, slack_between(c->entry, c->exit));
-	if (c->payer_function != UINT32_MAX)
-		slack_add_callee(slack_at(&stat_of(g, c->payer_function, payer_cpu)->slack), c);
+	add_callee_slack(g, c);
 }
 
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
@@ -329,18 +341,21 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	(void)e;
 	add_call(g, stat_of(g, c->function, 0), c);
 	if (g->is_sparse)
-		add_slack(g, c, 0, 0);
+		add_slack(g, c, 0);
 }
 
 static void add_open_slack(struct gather *g, const struct pair_call *c, const struct open_call *o)
 {
-	const uint32_t payer = c->payer != PAIR_NO_NODE ? g->open.v[c->payer].cpu : o->cpu;
+	struct profile_stat *s = stat_of(g, c->function, o->cpu);
 
-	add_slack(g, c, o->cpu, payer);
+	add_slack(g, c, o->cpu);
 	if (g->want.virtual)
-		add_virtual_slack(g, more_of(stat_of(g, c->function, o->cpu)), c, o);
-	if (g->want.offcpu)
-		add_on_cpu_slack(g, c, o->cpu, payer);
+		add_virtual_slack(g, more_of(s), c, o);
+	if (g->want.offcpu) {
+		const struct pair_call on = on_cpu(g, c);
+
+		slack_add(slack_at(&more_of(s)->on_cpu), &on);
+	}
 }
 
 /* The same where something is known of the call from its beginning. */
@@ -361,6 +376,23 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
 	*vec_push(&g->unused) = c->node;
+}
+
+/* A call of which something is known stood still, and other stacks ran. */
+static void on_pause(void *ctx, const struct pair_call *c, uint64_t events)
+{
+	struct gather *g = ctx;
+
+	if (g->has_open) {
+		struct open_call *o = &g->open.v[c->payer];
+
+		o->children += events;
+		if (g->want.offcpu)
+			o->off_children += offcpu_before(&g->walk, c->exit_tsc) -
+					   offcpu_before(&g->walk, c->entry_tsc);
+	}
+	if (g->is_sparse)
+		add_callee_slack(g, c);
 }
 
 static void on_special(void *ctx, const struct trace_event *e)
@@ -478,12 +510,12 @@ static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
 
 static void read_lanes(struct gather *g)
 {
-	bool open = g->want.virtual || g->want.offcpu || g->want.by == PROFILE_BY_CPU;
 	struct pair_sink sink = {
 		.ctx = g,
 		.enter = on_enter,
-		.leave = open ? on_leave_open : on_leave,
-		.node = open ? on_node : NULL,
+		.leave = g->has_open ? on_leave_open : on_leave,
+		.pause = on_pause,
+		.node = g->has_open ? on_node : NULL,
 		.special = on_special,
 		.want_recursive = true,
 	};
@@ -539,6 +571,7 @@ void profile_gather(struct profile *p, const struct trace *t, const struct profi
 	p->t = t;
 	profile_know_probe(t, &p->probe_ticks, &p->probe_error);
 	g.is_sparse = trace_clock_every(t) > 1;
+	g.has_open = want->virtual || want->offcpu || want->by == PROFILE_BY_CPU;
 	g.stats = xcalloc(g.nstats, sizeof(*g.stats));
 	read_lanes(&g);
 	vec_free(&g.touched);

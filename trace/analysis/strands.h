@@ -27,6 +27,8 @@ struct frame {
 	struct trace_bounds in;   /* of the entry */
 	uint32_t node;            /* pair_sink.node's answer */
 	uint32_t jump;            /* it has left by a jump: trace/jumps.h; 0: not */
+	uint64_t event;           /* as in struct moment, of its entry */
+	bool paused;              /* other stacks ran meanwhile: children has that */
 	bool asleep;              /* its function went to sleep since: its exit will not be seen */
 };
 
@@ -57,8 +59,13 @@ struct strand {
 	bool was_left; /* it stood still once, and was not waited for */
 	bool is_left;  /* so it is now, since: */
 	struct moment left;
+	bool pauses; /* another strand runs, since: */
+	struct moment
+		paused;  /* or up to then its top frame has been charged; empty: when it was left */
 	uint32_t waited; /* pairs.c: at which of the lane's switches it ran, or was waiting */
 	struct frame_ref below;
+	struct strand *begun_on; /* what ran then, as far as anyone can know; may be gone: */
+	uint32_t begun_serial;
 	uint32_t cut_function, cut_gap; /* aside: the frame that it was cut from, how far away */
 	struct strand *next_free;
 };
@@ -88,7 +95,8 @@ static inline uint32_t strand_top(const struct strand *s)
 	return s->frames[s->n - 1].sp;
 }
 
-static inline void strand_push(struct strand *s, const struct trace_event *e, uint32_t function)
+static inline void strand_push(struct strand *s, const struct trace_event *e, uint32_t function,
+			       uint64_t event)
 {
 	struct frame *f;
 
@@ -102,6 +110,8 @@ static inline void strand_push(struct strand *s, const struct trace_event *e, ui
 	f->children = 0;
 	f->node = 0;
 	f->jump = 0;
+	f->event = event;
+	f->paused = false;
 	f->asleep = false;
 }
 

@@ -475,7 +475,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 
 	if (x->mode == LOOK && call->ended < l->events)
 		keep_late(x, l, s, call);
-	if (s->below != NONE && s->below != call->payer) {
+	if (s->below != NONE && s->below != call->within) {
 		if (x->mode == LEARN)
 			add_root(x, l, call->node);
 		x->is_complicated = true;

@@ -124,15 +124,26 @@ static uint32_t on_node(void *ctx, uint32_t caller_node, uint32_t function)
 	return edge | IS_EDGE;
 }
 
-static void add_slack(struct edges *x, const struct pair_call *c)
+static void add_callee_slack(struct edges *x, const struct pair_call *c)
 {
-	if (c->node & IS_EDGE) {
-		struct slack *s = slack_at(&x->v.v[c->node & ~IS_EDGE].slack);
-
-		slack_add(s, c);
-	}
 	if (c->payer != PAIR_NO_NODE && c->payer & IS_EDGE)
 		slack_add_callee(slack_at(&x->v.v[c->payer & ~IS_EDGE].slack), c);
+}
+
+static void add_slack(struct edges *x, const struct pair_call *c)
+{
+	if (c->node & IS_EDGE)
+		slack_add(slack_at(&x->v.v[c->node & ~IS_EDGE].slack), c);
+	add_callee_slack(x, c);
+}
+
+static void on_pause(void *ctx, const struct pair_call *c, uint64_t events)
+{
+	struct edges *x = ctx;
+
+	(void)events;
+	if (x->is_sparse)
+		add_callee_slack(x, c);
 }
 
 /* As the table has it (profile.c): a call that spans a loss may be two. */
@@ -172,8 +183,11 @@ static void on_leave(void *ctx, const struct trace_event *event, const struct pa
 
 static void gather(struct edges *x)
 {
-	struct pair_sink sink = {
-		.ctx = x, .node = on_node, .leave = on_leave, .want_recursive = true};
+	struct pair_sink sink = {.ctx = x,
+				 .node = on_node,
+				 .leave = on_leave,
+				 .pause = on_pause,
+				 .want_recursive = true};
 	struct pairs *pairs = pairs_open(x->t, &sink);
 	struct trace_event e;
 

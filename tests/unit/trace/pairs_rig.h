@@ -36,6 +36,7 @@ struct out {
 	bool callers; /* to be said */
 	uint32_t depth_of_last;
 	uint64_t leaves;
+	uint64_t longest, self; /* of one call, of all */
 };
 
 static inline void say(struct out *o, const char *fmt, ...)
@@ -67,6 +68,8 @@ static inline void on_leave(void *ctx, const struct trace_event *e, const struct
 	o->leaves++;
 	assert_true(c->entry_tsc <= c->exit_tsc);
 	assert_true(c->children_tsc <= total);
+	o->longest = total > o->longest ? total : o->longest;
+	o->self += total - c->children_tsc;
 	say(o, "%s%c", o->n ? " " : "", 'a' + (int)c->function % 26);
 	if (o->callers && c->caller != UINT32_MAX)
 		say(o, "<%c", 'a' + (int)c->caller % 26);
@@ -188,6 +191,9 @@ static inline struct pair_counts run(const char *script, struct out *o)
 	counts = *pairs_counts(p);
 	pairs_close(p);
 	xfree(copy);
+	/* A call lasts from the first event to the last: all the time is somebody's, and nobody's twice. */
+	if (o->longest == tsc - 1010)
+		assert_int_equal(o->self, o->longest);
 	/* What must hold whatever the samples say. */
 	assert_int_equal(counts.entries, counts.calls);
 	assert_int_equal(counts.exits, counts.calls - counts.inferred - counts.open +

@@ -51,10 +51,10 @@ static void exception_through_big_frame(void **state)
 {
 	(void)state;
 	/* m has a 64 KiB array and a never exits: at first a stack switch is as likely */
-	expect(">m@90000 >a@80000 <m@90000", "m:20/20 a:10/10~");
+	expect(">m@90000 >a@80000 <m@90000", "m:20/10 a:10/10~");
 	/* in a loop the next call at the same place shows that the frame was dead */
 	expect(">m@90000 >a@80000 <m@90000 >m@90000 >a@80000 <m@90000 >m@90000 >a@80000 <m@90000",
-	       "m:20/20 a:10/10~ a:10/10~ m:20/10 a:10/10~ m:20/10");
+	       "m:20/10 a:10/10~ a:10/10~ m:20/10 a:10/10~ m:20/10");
 	/* and when a was seen to exit properly before, there is no doubt */
 	expect(">m@90000 >a@80000 <a@80000 >a@80000 <m@90000", "a:10/10 a:10/10~ m:40/20");
 }
@@ -192,7 +192,7 @@ static void jump_away_without_a_caller(void **state)
 	/* b did not leave by a jump: its end is inferred as without it */
 	expect_calls(">a@8ff0 /a=b@8ff0 >b@8ff0 >c@8ff0 <c@8ff0", "b<a:10/10~ a:30/20j~ c:10/10");
 	/* a handler on another stack: its next sample, or what it interrupted, comes soon */
-	expect_calls(">a@8ff0 >h@70000000 /h={@70000000 <a@8ff0", "a:30/30 h:20/20j~");
+	expect_calls(">a@8ff0 >h@70000000 /h={@70000000 <a@8ff0", "a:30/10 h:20/20j~");
 	/* samples are lost: what it jumped to may be among them */
 	expect_calls(">a@8ff0 /a?@8ff0 !3 >c@8ff0 <c@8ff0", "a:30/30j~% c:10/10");
 }

@@ -25,18 +25,18 @@ static void handler_that_jumps_off_its_stack(void **state)
 		     "i:10/10~ h:20/10~ f<m:30/10~ m:40/10");
 	/* r may have returned unseen: h may go on */
 	ways(TRACE_RETURNS | TRACE_UNSEEN);
-	expect_calls(script, "i<h:10/10 r<f:40/40~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
+	expect_calls(script, "i<h:10/10 r<f:40/10~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
 	ways(0);
-	expect_calls(script, "i<h:10/10 r<f:40/40~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
+	expect_calls(script, "i<h:10/10 r<f:40/10~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
 	/* r ended with a jump to what switches stacks, and no sample was to come: b goes on */
 	ways(TRACE_RETURNS | TRACE_JUMPS);
 	expect_calls(">m@9000 >r@8ff0 /r=z@8ff0 >b@50000f00 >y@50000e00 >r@8ff0 /r=z@8ff0"
 		     " <y@50000e00 <b@50000f00 <m@9000",
-		     "r<m:40/40j~ y<b:30/30 b:50/20 r<m:20/20j~ m:90/30");
+		     "r<m:40/20j~ y<b:30/10 b:50/20 r<m:20/20j~ m:90/20");
 	ways(0);
 	/* as here */
 	expect_calls(">m@9000 >r@8ff0 >b@50000f00 >x@8ff0 <x@8ff0 <b@50000f00 <m@9000",
-		     "r<m:20/20~ x<m:10/10 b:30/30 m:60/30");
+		     "r<m:20/10~ x<m:10/10 b:30/10 m:60/30");
 }
 
 static void signal_stack_in_the_middle(void **state)
@@ -61,10 +61,10 @@ static void siglongjmp_out_of_handler(void **state)
 	(void)state;
 	/* h never exits: m goes on, and b waited for it until then.  Nobody knows that h is over */
 	expect(">m@fff09000 >b@fff08ff0 >h@5000 >c@fff08ff0 <c@fff08ff0 <m@fff09000",
-	       "b:20/20~ c:10/10 m:50/20 h:10/10~");
+	       "b:20/10~ c:10/10 m:50/20 h:10/10~");
 	/* the next handler on the same stack shows that the first one is dead */
 	expect(">m@fff09000 >b@fff08ff0 >h@5000 >c@fff08ff0 <c@fff08ff0 >h@5000 <h@5000 <m@fff09000",
-	       "b:20/20~ c:10/10 h:10/10~ h:10/10 m:70/30");
+	       "b:20/10~ c:10/10 h:10/10~ h:10/10 m:70/30");
 }
 
 static void coroutines_far_apart(void **state)
