@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; whose the time is
- * meanwhile; how far
- * away its functions have their callees; and when those end that nothing ends: after a lane's last event, and
- * at the end of a window (--trigger), for what came before the next one is unknown.
+ * meanwhile; and how far away its functions have their callees.
+ *
+ * And when those calls end that nothing ends: after a lane's last event, and at the end of a window
+ * (--trigger), for what came before the next one is unknown.
  *
  *   main ── a ── b ──┤ window 1 ends     a, b and main are still running there
  *                          b, a          left out

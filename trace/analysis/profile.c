@@ -170,13 +170,12 @@ static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, 
 		*vec_push(&g->touched) = function;
 }
 
-static inline void add_length(struct profile_stat *s, uint64_t time)
+static inline void add_length(struct profile_stat *s, uint64_t time, bool is_open)
 {
 	s->measured++;
 	s->sum += time;
 	s->squares += (profile_square)time * time;
-	if (~time > s->inverse_min)
-		s->inverse_min = ~time;
+	profile_least_add(&s->least, time, is_open);
 	if (time > s->max)
 		s->max = time;
 }
@@ -208,8 +207,7 @@ static void add_virtual(struct gather *g, struct profile_more *m, const struct p
 	if (!is_measured)
 		return;
 	m->sum_probes += probes;
-	if (~length > m->virtual_inverse_min)
-		m->virtual_inverse_min = ~length;
+	profile_least_add(&m->virtual_least, length, c->open);
 	if (length > m->virtual_max)
 		m->virtual_max = length;
 	if (g->want.percentiles)
@@ -218,11 +216,13 @@ static void add_virtual(struct gather *g, struct profile_more *m, const struct p
 
 static void forget_rough(struct profile_stat *s)
 {
-	s->measured = s->sum = s->max = s->inverse_min = 0;
+	s->measured = s->sum = s->max = 0;
+	s->least = (struct profile_least){0};
 	s->squares = 0;
 	loghist_free(&s->lengths);
 	if (s->more) {
-		s->more->sum_probes = s->more->virtual_max = s->more->virtual_inverse_min = 0;
+		s->more->sum_probes = s->more->virtual_max = 0;
+		s->more->virtual_least = (struct profile_least){0};
 		loghist_free(&s->more->lengths);
 	}
 	s->rough = false;
@@ -262,7 +262,7 @@ static inline bool add_call(struct gather *g, struct profile_stat *s, const stru
 	s->self += time - c->children_tsc;
 	if (!is_measured(s, c))
 		return false;
-	add_length(s, time);
+	add_length(s, time, c->open);
 	if (g->want.percentiles)
 		loghist_add(&s->lengths, time);
 	return true;
@@ -303,7 +303,7 @@ static void add_virtual_slack(struct gather *g, struct profile_more *m, const st
 	d.lo = d.lo > off ? d.lo - off : 0;
 	if (d.hi != UINT64_MAX)
 		d.hi = profile_without(g->p, d.hi + off, probes);
-	slack_add_length(s, d);
+	slack_add_length(s, d, c->open);
 	if (g->want.percentiles)
 		slack_add_spread(s, d);
 }
@@ -439,12 +439,12 @@ static void take_row(struct gather *g, uint32_t function, uint32_t group, struct
 	memset(s, 0, sizeof(*s));
 	if (!r->s.measured || !g->want.percentiles)
 		return;
-	fill_percentiles(r->percentile, &r->s.lengths, ~r->s.inverse_min, r->s.max);
+	fill_percentiles(r->percentile, &r->s.lengths, ~r->s.least.inverse, r->s.max);
 	if (r->s.slack)
 		bound_percentiles(r->percentile_in, r->s.slack);
 	if (r->s.more) {
 		fill_percentiles(r->virtual_percentile, &r->s.more->lengths,
-				 ~r->s.more->virtual_inverse_min, r->s.more->virtual_max);
+				 ~r->s.more->virtual_least.inverse, r->s.more->virtual_max);
 		loghist_free(&r->s.more->lengths);
 	}
 	if (r->s.more && r->s.more->virtual_slack)
@@ -607,7 +607,7 @@ struct trace_bounds profile_average_in(const struct trace *t, const struct profi
 
 uint64_t profile_minimum(const struct profile_stat *s)
 {
-	return s->measured ? ~s->inverse_min : 0;
+	return s->measured ? ~s->least.inverse : 0;
 }
 
 uint64_t profile_maximum(const struct profile_stat *s)
@@ -665,7 +665,7 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 	if (s->measured) {
 		v.average_ns =
 			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;
-		v.minimum = ~m->virtual_inverse_min;
+		v.minimum = ~m->virtual_least.inverse;
 		v.maximum = m->virtual_max;
 		v.average_in = virtual_average_in(p, s, v.average_ns);
 	}

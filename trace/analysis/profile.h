@@ -46,11 +46,32 @@ enum profile_by {
 /* Percentiles that reports show, in this order. */
 enum { PROFILE_P50, PROFILE_P90, PROFILE_P99, PROFILE_NPERCENTILES };
 
+/*
+ * The least of lengths.  A call that still ran when nothing more was seen of it lasted longer than is
+ * known: its length counts only where there is no other.
+ */
+struct profile_least {
+	uint64_t inverse; /* UINT64_MAX - least: zero is the right start */
+	bool is_open;     /* of calls that still ran */
+};
+
+static inline void profile_least_add(struct profile_least *l, uint64_t length, bool is_open)
+{
+	if (__builtin_expect(is_open != l->is_open, 0)) {
+		if (is_open && l->inverse)
+			return;
+		*l = (struct profile_least){.is_open = is_open};
+	}
+	if (~length > l->inverse)
+		l->inverse = ~length;
+}
+
 struct profile_more {                 /* of virtual and processor times, if they are wanted */
 	uint64_t total_off, self_off; /* ticks off a processor within total and self */
 	struct loghist lengths;
 	uint64_t total_probes, self_probes, sum_probes; /* within total, self and sum */
-	uint64_t virtual_max, virtual_inverse_min;
+	uint64_t virtual_max;
+	struct profile_least virtual_least;
 	/* NULL: each sample has read the clock */
 	struct slack *on_cpu;        /* of the times on a processor */
 	struct slack *virtual_slack; /* of the virtual lengths */
@@ -62,8 +83,8 @@ struct profile_stat {
 	uint64_t calls, inferred;
 	uint64_t at_least; /* of inferred: pair_call.at_least */
 	uint64_t total, self;
-	uint64_t measured, sum, max; /* measured: those that sum, min and max are of */
-	uint64_t inverse_min;        /* UINT64_MAX - min: zero is the right start */
+	uint64_t measured, sum, max; /* measured: those that sum, least and max are of */
+	struct profile_least least;  /* likewise */
 	profile_square squares;      /* sum of */
 	struct loghist lengths;      /* of the measured calls, if wanted */
 	struct profile_more *more;

@@ -51,18 +51,21 @@ struct trace_bounds slack_around_average(const struct slack *s, uint64_t ns, uin
 	return s ? slack_around(s, ns, n ? off / n + 1 : 0) : (struct trace_bounds){ns, ns};
 }
 
-void slack_add_length(struct slack *s, struct trace_bounds d)
+void slack_add_length(struct slack *s, struct trace_bounds d, bool is_open)
 {
 	const long double w = d.hi == UINT64_MAX ? 0 : (long double)(d.hi - d.lo);
 
 	s->squares += w * w;
-	if (!s->has_calls) {
-		s->has_calls = true;
-		s->shortest = s->longest = d;
-		return;
+	if (!s->has_calls)
+		s->longest = d;
+	if (!s->has_calls || (!is_open && !s->has_ended))
+		s->shortest = d;
+	s->has_calls = true;
+	s->has_ended |= !is_open;
+	if (!is_open || !s->has_ended) {
+		s->shortest.lo = d.lo < s->shortest.lo ? d.lo : s->shortest.lo;
+		s->shortest.hi = d.hi < s->shortest.hi ? d.hi : s->shortest.hi;
 	}
-	s->shortest.lo = d.lo < s->shortest.lo ? d.lo : s->shortest.lo;
-	s->shortest.hi = d.hi < s->shortest.hi ? d.hi : s->shortest.hi;
 	s->longest.lo = d.lo > s->longest.lo ? d.lo : s->longest.lo;
 	s->longest.hi = d.hi > s->longest.hi ? d.hi : s->longest.hi;
 }
@@ -77,7 +80,7 @@ void slack_add(struct slack *s, const struct pair_call *c)
 			       : off;
 	slack_add_callee(s, c);
 	if (!c->spans_loss)
-		slack_add_length(s, slack_between(c->entry, c->exit));
+		slack_add_length(s, slack_between(c->entry, c->exit), c->open);
 }
 
 void slack_add_callee(struct slack *s, const struct pair_call *c)
@@ -106,7 +109,7 @@ void slack_add_interval(struct slack *s, const struct interval *i)
 			  count(s, &s->for_total, i->end_in, end);
 	else
 		s->sum += width(s, i->begin_in, begin) + width(s, i->end_in, end);
-	slack_add_length(s, d);
+	slack_add_length(s, d, false);
 	slack_add_spread(s, d);
 }
 

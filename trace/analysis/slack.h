@@ -26,6 +26,7 @@ struct slack {
 	bool has_no_end; /* some call began or ended after the last reading: the sums may be any longer */
 	struct slack_seen for_total, for_self;
 	bool has_calls;
+	bool has_ended;                        /* some of them: the shortest is one of those */
 	struct trace_bounds shortest, longest; /* between these it lies; high UINT64_MAX: unknown */
 	long double squares; /* sum of those of the lengths' errors, for the deviation */
 	/* Of each length, by slack_add_spread(). */
@@ -41,7 +42,7 @@ struct slack *slack_at(struct slack **row);
 /* One more call of the function; and of one that it calls, or that interrupts it. */
 void slack_add(struct slack *s, const struct pair_call *c);
 /* For shortest, longest and squares; slack_add() does it but for calls that span a loss. */
-void slack_add_length(struct slack *s, struct trace_bounds length);
+void slack_add_length(struct slack *s, struct trace_bounds length, bool is_open);
 void slack_add_callee(struct slack *s, const struct pair_call *c);
 /* One more interval, for sum, shortest, longest and those below. */
 void slack_add_interval(struct slack *s, const struct interval *i);

@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "base/search.h"
 #include "trace/analysis/pairs.h"
+#include "trace/analysis/profile.h"
 #include "trace/analysis/slack.h"
 #include "trace/report/report.h"
 #include "trace/report/report_slack.h"
@@ -35,10 +36,11 @@ struct edge {
 	uint32_t caller, callee;
 	uint32_t open; /* calls that are open in this thread */
 	uint64_t calls, total, self;
-	uint64_t outer;      /* time of calls that are in no other call of the callee */
-	uint64_t min, max;   /* of calls that span no loss; of all, if all do */
-	bool has_whole;      /* some do not */
-	struct slack *slack; /* NULL: each sample has read the clock */
+	uint64_t outer;             /* time of calls that are in no other call of the callee */
+	struct profile_least least; /* of calls that span no loss; of all, if all do */
+	uint64_t max;               /* likewise */
+	bool has_whole;             /* some do not */
+	struct slack *slack;        /* NULL: each sample has read the clock */
 };
 
 struct end { /* of an edge */
@@ -98,7 +100,7 @@ static uint32_t edge_of(struct edges *x, uint32_t caller, uint32_t callee)
 	at = slot_of(x, caller, callee);
 	if (!x->slots[at]) {
 		e = vec_push(&x->v);
-		*e = (struct edge){.caller = caller, .callee = callee, .min = UINT64_MAX};
+		*e = (struct edge){.caller = caller, .callee = callee};
 		x->slots[at] = (uint32_t)x->v.n;
 	}
 	return x->slots[at] - 1;
@@ -147,16 +149,16 @@ static void on_pause(void *ctx, const struct pair_call *c, uint64_t events)
 }
 
 /* As the table has it (profile.c): a call that spans a loss may be two. */
-static void add_length(struct edge *e, uint64_t time, bool is_whole)
+static void add_length(struct edge *e, uint64_t time, const struct pair_call *c)
 {
-	if (is_whole && !e->has_whole) {
+	if (!c->spans_loss && !e->has_whole) {
 		e->has_whole = true;
-		e->min = e->max = time;
+		e->least = (struct profile_least){0};
+		e->max = 0;
 	}
-	if (is_whole != e->has_whole)
+	if (c->spans_loss == e->has_whole)
 		return;
-	if (time < e->min)
-		e->min = time;
+	profile_least_add(&e->least, time, c->open);
 	if (time > e->max)
 		e->max = time;
 }
@@ -178,7 +180,7 @@ static void on_leave(void *ctx, const struct trace_event *event, const struct pa
 	if (!c->recursive)
 		e->outer += time;
 	e->self += time - c->children_tsc;
-	add_length(e, time, !c->spans_loss);
+	add_length(e, time, c);
 }
 
 static void gather(struct edges *x)
@@ -285,7 +287,7 @@ static void put_edge(const struct edges *x, const struct edge *e, uint64_t whole
 
 	put_left(x, e->total, whole, out);
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), e->calls));
-	report_slack_put_shortest(x->t, e->slack, e->min, out);
+	report_slack_put_shortest(x->t, e->slack, ~e->least.inverse, out);
 	fputs("  ", out);
 	report_slack_put_longest(x->t, e->slack, e->max, out);
 	fputs("  ", out);
@@ -359,7 +361,7 @@ static void json_edge(struct json *j, const struct edges *x, const struct edge *
 	json_ku64(j, "calls", e->calls);
 	json_ku64(j, "total_ns", trace_ns(x->t, e->total));
 	json_ku64(j, "self_ns", trace_ns(x->t, e->self));
-	json_ku64(j, "min_ns", trace_ns(x->t, e->min));
+	json_ku64(j, "min_ns", trace_ns(x->t, ~e->least.inverse));
 	json_ku64(j, "max_ns", trace_ns(x->t, e->max));
 	report_slack_json_sums(j, x->t, e->slack, e->total, e->self);
 	report_slack_json_extremes(j, x->t, e->slack);

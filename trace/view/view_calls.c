@@ -111,7 +111,7 @@ static void add_length(struct calls *c, const struct pair_call *call)
 		return;
 	s->measured++;
 	s->sum += time;
-	s->inverse_min = ~time > s->inverse_min ? ~time : s->inverse_min;
+	profile_least_add(&s->least, time, call->open);
 	s->max = time > s->max ? time : s->max;
 	loghist_add(&s->lengths, time);
 }

@@ -99,14 +99,16 @@ static const char schema_indexes[] =
 
 #define NS(x) "CAST(" x " * t.tick_ns AS INT)"
 static const char schema_views[] =
-	/* as kron report: total of outermost calls; min, avg, max without calls across a loss */
+	/* as kron report: total of outermost calls; min, avg, max without calls across a loss, min without those that ran on */
 	"CREATE VIEW functions AS SELECT f.trace_id, f.function_id, f.name AS function,"
 	" m.path AS module, s.calls, " NS("s.total") " AS total_ns, " NS("s.self") " AS self_ns, " NS("s.min") " AS min_ns, " NS("s.avg") " AS avg_ns, " NS(
 		"s.max") " AS max_ns, s.inferred, f.level,"
 			 " CASE WHEN y.value = 'yes' THEN CAST((s.total - s.off) * t.tick_ns AS INT) END AS on_cpu_ns "
 			 "FROM (SELECT c.trace_id, n.function_id, count(*) AS calls,"
 			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.ticks END) AS total, sum(c.self) AS self,"
-			 " coalesce(min(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), min(c.ticks)) AS min,"
+			 " coalesce(min(CASE WHEN NOT c.spans_loss AND c.end < 2 THEN c.ticks END),"
+			 "  min(CASE WHEN NOT c.spans_loss THEN c.ticks END),"
+			 "  min(CASE WHEN c.end < 2 THEN c.ticks END), min(c.ticks)) AS min,"
 			 " coalesce(avg(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), avg(c.ticks)) AS avg,"
 			 " coalesce(max(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), max(c.ticks)) AS max,"
 			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.off END) AS off,"
