@@ -357,6 +357,7 @@ static void gates_in_trace(struct recording *b, char *out, size_t size)
 
 		assert_true(s->of_groups && s->since && s->since <= s->until);
 		assert_true(!i || s[-1].until <= s->until);
+		assert_true(s->until <= board_clock_ticks(b->tasks.clock, __builtin_ia32_rdtsc()));
 		for (size_t k = 0; k < s->n; k++)
 			for (uint32_t g = s->numbers[k].first; g <= s->numbers[k].last; g++)
 				mask |= 1u << g;
@@ -403,6 +404,51 @@ static void gates_that_turn_are_noted(void **state)
 	b.seg.ctl->filter = 0xffff;
 	drain_notice_gates(&b.drain, true);
 	expect_gates(&b, "-0, 3 -1 +3 -2-15 +0-15");
+	board_close(&b, false);
+}
+
+/* Traced programs can write there whatever they like: no row is of a time to come, and the last ones say what is open. */
+static void gates_are_not_believed(void **state)
+{
+	enum { ROUNDS = 400 };
+	static char found[1 << 20];
+	struct recording b;
+	struct kron_ctl *ctl;
+	uint64_t x = 88172645463325252;
+	char *last;
+
+	(void)state;
+	board_open(&b, "hostile gates", KRON_WHEN_FULL_DISCARD);
+	ctl = b.seg.ctl;
+	segment_set_sampling(&b.seg, true);
+	drain_round(&b.drain, true, true);
+	for (int round = 0; round < ROUNDS; round++) {
+		const uint64_t now = __builtin_ia32_rdtsc();
+		const uint32_t had = ctl->gate_changes;
+
+		for (uint32_t i = 0; i < KRON_GATE_CHANGES; i++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			ctl->gate_change[i] = (struct kron_gate_change){
+				.number = x & 64 ? (uint32_t)x : had + i % 4,
+				.from = x & 1 ? now + (x >> 8) % 100000 - 50000 : x,
+				.until = x & 2 ? now + (x >> 9) % 100000 - 50000 : ~x,
+				.open = (uint32_t)(x >> 32),
+			};
+		}
+		ctl->gate_changes = x & 4 ? (uint32_t)x : had + (uint32_t)(x >> 8) % 4;
+		ctl->gates_were = x & 8 ? (uint32_t)(x >> 16) : 0;
+		ctl->filter = x & 16 ? (uint32_t)(x >> 20) & 0xffff : 0xffff;
+		drain_notice_gates(&b.drain, false);
+	}
+	ctl->filter = 0xfffe;
+	drain_notice_gates(&b.drain, false);
+	ctl->filter = 0xfff6;
+	drain_notice_gates(&b.drain, true);
+	gates_in_trace(&b, found, sizeof(found));
+	last = strrchr(found, ' ');
+	assert_non_null(last);
+	assert_true(last - found > ROUNDS);
+	assert_string_equal(last, " -3");
 	board_close(&b, false);
 }
 
@@ -505,6 +551,7 @@ int main(void)
 		cmocka_unit_test(the_kernels_record_of_an_end_is_taken),
 		cmocka_unit_test(the_end_of_a_thread_is_noted),
 		cmocka_unit_test(gates_that_turn_are_noted),
+		cmocka_unit_test(gates_are_not_believed),
 		cmocka_unit_test(foreign_pids_are_not_asked),
 		cmocka_unit_test(processes_come_late_to_their_slots),
 		cmocka_unit_test(who_asks_waits_for_no_table),
