@@ -570,6 +570,7 @@ static void take_rows(struct join *j)
 	t->jumps = j->jumps.v;
 	t->njumps = j->jumps.n;
 	t->jump_targets = j->targets.v;
+	jumps_joined(t);
 }
 
 static void take_changes(struct join *j)

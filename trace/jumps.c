@@ -151,11 +151,24 @@ static void take_targets(struct trace_jump *jump, const matches *m, uint32_t nam
 	}
 }
 
+static void find_untaken(struct trace_jumps *x, const struct trace_names *names)
+{
+	x->limit = names->limit;
+	x->untaken = xcalloc(x->limit / 8 + 1, 1);
+	for (size_t i = 0; i < names->n; i++) {
+		const struct trace_name *f = &names->v[i];
+
+		if (!f->is_event && f->ways & TRACE_UNTAKEN && f->n < x->limit)
+			x->untaken[f->n / 8] |= (uint8_t)(1u << f->n % 8);
+	}
+}
+
 void trace_jumps_resolve(struct trace_jumps *x, const struct trace_names *names)
 {
 	wanted_names wanted = {0};
 	matches m = {0};
 
+	find_untaken(x, names);
 	list_names(x, &wanted);
 	if (wanted.n)
 		match_functions(names, &m, &wanted);
@@ -182,6 +195,19 @@ static void resolve_names(struct trace *t)
 	trace_names_of(&names, t);
 	trace_jumps_resolve(&names.jumps, &names);
 	t->jump_targets = names.jumps.targets;
+	t->untaken = names.jumps.untaken;
+	t->untaken_limit = names.jumps.limit;
+	trace_names_free(&names);
+}
+
+void jumps_joined(struct trace *t)
+{
+	struct trace_names names;
+
+	trace_names_of(&names, t);
+	find_untaken(&names.jumps, &names);
+	t->untaken = names.jumps.untaken;
+	t->untaken_limit = names.jumps.limit;
 	trace_names_free(&names);
 }
 
@@ -213,6 +239,7 @@ void jumps_free(struct trace *t)
 		xfree(t->jumps[j].name);
 	xfree(t->jumps);
 	xfree(t->jump_targets);
+	xfree(t->untaken);
 }
 
 /* ---- samples ---- */
@@ -255,12 +282,17 @@ void trace_jumps_copy(struct trace_jumps *out, const struct trace_jumps *from)
 	out->targets = xcalloc(ntargets + 1, sizeof(*out->targets));
 	for (size_t i = 0; i < ntargets; i++)
 		out->targets[i] = from->targets[i];
+	out->limit = from->untaken ? from->limit : 0;
+	out->untaken = xcalloc(out->limit / 8 + 1, 1);
+	if (out->limit)
+		memcpy(out->untaken, from->untaken, out->limit / 8 + 1);
 }
 
 void trace_jumps_free(struct trace_jumps *x)
 {
 	xfree(x->v);
 	xfree(x->targets);
+	xfree(x->untaken);
 	*x = (struct trace_jumps){0};
 }
 
@@ -301,6 +333,11 @@ bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t f
 	return j && j->to == JUMP_TO_INSIDE && j->target == function;
 }
 
+static bool is_untaken(const struct trace_jumps *x, uint32_t function)
+{
+	return function < x->limit && x->untaken[function / 8] >> function % 8 & 1;
+}
+
 bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t function, bool nested)
 {
 	const struct trace_jump *j = jump_of(x, jump);
@@ -308,7 +345,7 @@ bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t fun
 	if (!j || jump & TRACE_JUMP_LOST)
 		return false;
 	if (may_be_anything(j))
-		return !nested && !(jump & TRACE_JUMP_STALE);
+		return !nested && !(jump & TRACE_JUMP_STALE) && !is_untaken(x, function);
 	if (j->to == JUMP_TO_FUNCTION)
 		return j->target == function;
 	for (uint32_t i = 0; j->to == JUMP_TO_NAME && i < j->ntargets; i++)

@@ -40,15 +40,19 @@ struct trace_jumps {
 	struct trace_jump *v;
 	uint32_t *targets;
 	size_t n;
+	/* A bit a number: no jump through a pointer leads to the function.  Those from limit on are not known. */
+	uint8_t *untaken;
+	uint32_t limit;
 };
-/* Finds what JUMP_TO_NAME leads to; makes the targets, for xfree(). */
+/* Finds what JUMP_TO_NAME leads to, and what no pointer does; makes the two arrays, for xfree(). */
 void trace_jumps_resolve(struct trace_jumps *x, const struct trace_names *names);
 /* Without the jumps' names, for trace_jumps_free(). */
 void trace_jumps_copy(struct trace_jumps *out, const struct trace_jumps *from);
 void trace_jumps_free(struct trace_jumps *x);
 static inline struct trace_jumps trace_jumps_of(const struct trace *t)
 {
-	return (struct trace_jumps){t->jumps, t->jump_targets, t->njumps};
+	return (struct trace_jumps){t->jumps, t->jump_targets, t->njumps, t->untaken,
+				    t->untaken_limit};
 }
 /*
  * The call at S has exited by a jump, and this function is entered at S: does that call go on in it?

@@ -98,6 +98,7 @@ void kept_names_free(struct kept_names *k)
 	vec_free(&k->jumps);
 	vec_free(&k->modules);
 	xfree(k->settled.jumps.targets);
+	xfree(k->settled.jumps.untaken);
 	xfree(k);
 }
 
@@ -186,6 +187,7 @@ const struct trace_names *kept_names_settle(struct kept_names *k)
 	x->jumps.v = k->jumps.v;
 	x->jumps.n = k->jumps.n;
 	xfree(x->jumps.targets);
+	xfree(x->jumps.untaken);
 	trace_jumps_resolve(&x->jumps, x);
 	return x;
 }

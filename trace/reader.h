@@ -28,8 +28,9 @@ enum trace_way {
 	TRACE_RESOLVES = 8, /* not a way: its name means what it chooses (IFUNC) */
 	TRACE_UNSEEN = 16,  /* at least one of its returns and jumps has no probe */
 	TRACE_GUESSED = 32, /* not a way: only the code says that it is a function */
-	TRACE_TIMED =
-		64 /* not a way: it has read the clock each time, where others share a reading */
+	/* Not a way: it has read the clock each time, where others share a reading. */
+	TRACE_TIMED = 64,
+	TRACE_UNTAKEN = 128 /* not a way: no pointer leads to it */
 };
 struct trace_function {
 	uint32_t n;      /* events 2n, 2n+1 */
@@ -147,7 +148,9 @@ struct trace {
 	struct trace_jump *jumps; /* trace/jumps.h; by number */
 	size_t njumps;
 	uint32_t *jump_targets; /* numbers of functions */
-	bool flat_jumps;        /* to cursors an exit by a jump is one like others */
+	uint8_t *untaken;       /* struct trace_jumps */
+	uint32_t untaken_limit;
+	bool flat_jumps; /* to cursors an exit by a jump is one like others */
 	struct trace_untraced *untraced;
 	size_t nuntraced;
 	uint64_t samples;   /* counted, special records left out; see trace_count */

@@ -84,6 +84,7 @@ void join_clocks(struct trace *t, const struct timeline *moves);
 
 /* jumps.c: after the functions; their aliases are known. */
 void jumps_read(struct trace *t, int dirfd);
+void jumps_joined(struct trace *t); /* its functions and jumps are those of several traces */
 void jumps_free(struct trace *t);
 
 /* lanes.c: find the chunks, group them into lanes. */

@@ -146,7 +146,7 @@ static bool ways_of(struct row *r, uint8_t *ways)
 		uint8_t way;
 	} all[] = {{'r', TRACE_RETURNS}, {'j', TRACE_JUMPS},   {'c', TRACE_CALLS},
 		   {'u', TRACE_UNSEEN},  {'g', TRACE_GUESSED}, {'i', TRACE_RESOLVES},
-		   {'t', TRACE_TIMED}};
+		   {'t', TRACE_TIMED},   {'d', TRACE_UNTAKEN}};
 	char letters[sizeof(all) / sizeof(all[0]) + 1] = "";
 	const char *s = letters;
 	size_t n = 0;

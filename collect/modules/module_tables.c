@@ -131,6 +131,8 @@ static uint8_t ways_of(const struct module *m, const struct plan_function *f)
 		ways |= TRACE_RESOLVES;
 	if (f->sources & FUNCTION_GUESS)
 		ways |= TRACE_GUESSED;
+	if (f->sources & FUNCTION_UNTAKEN)
+		ways |= TRACE_UNTAKEN;
 	if (m->timed && m->timed[f - m->full->functions])
 		ways |= TRACE_TIMED;
 	return ways;

@@ -74,6 +74,7 @@ static void collect_start_evidence(struct map_builder *b)
 			continue;
 		b->evidence[i].called = b->called[off / 8] >> (off & 7) & 1;
 		b->evidence[i].address_taken = *map_flag(b, start) & CODE_TAKEN;
+		b->f->v[i].is_pointed_at = b->evidence[i].address_taken;
 	}
 }
 

@@ -35,7 +35,8 @@ enum function_source {
 	 * call that does not return */
 	FUNCTION_IFUNC = 32,
 	FUNCTION_STUB = 128,
-	FUNCTION_CALLS = 256
+	FUNCTION_CALLS = 256,
+	FUNCTION_UNTAKEN = 1024 /* no pointer leads to it: only direct calls and jumps do */
 };
 
 struct function {
@@ -48,12 +49,13 @@ struct function {
 				of whatever comes next */
 	bool is_part;        /* a .cold part: no entry of its own */
 	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
-	bool is_stub;        /* the jump of a linker's stub, or a call: see callsite.h */
-	bool odd_start;      /* the frame at the start is not that of an entry: registers saved, or
+	bool is_pointed_at; /* a relocation, lea or immediate names its start; the code map knows */
+	bool is_stub;       /* the jump of a linker's stub, or a call: see callsite.h */
+	bool odd_start;     /* the frame at the start is not that of an entry: registers saved, or
 				more on the stack than a return address */
-	uint32_t parent;     /* is_part: index of the function it belongs to (never itself a part),
+	uint32_t parent;    /* is_part: index of the function it belongs to (never itself a part),
 				own index when that is not known; no part: own index */
-	uint32_t fde_rank;   /* place of its FDE in the file, FUNCTION_NONE without one: compilers
+	uint32_t fde_rank;  /* place of its FDE in the file, FUNCTION_NONE without one: compilers
 				write a part's FDE directly after its parent's */
 };
 

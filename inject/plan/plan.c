@@ -294,6 +294,12 @@ static bool ends_with_call(const struct making *m, uint32_t i)
 	return false;
 }
 
+/* Nothing in the file points to it, and no other file can find it. */
+static bool is_untaken(const struct function *f)
+{
+	return !f->is_pointed_at && !f->is_ifunc && !(f->sources & FUNCTION_DYNSYM);
+}
+
 /* The function and its probes; which of them can be had is judged later. */
 static void list_function(struct making *m, uint32_t i)
 {
@@ -307,7 +313,8 @@ static void list_function(struct making *m, uint32_t i)
 	pf->size = f->end - f->start;
 	pf->sources = f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0) |
 		      (f->is_stub ? FUNCTION_STUB : 0) |
-		      (ends_with_call(m, i) ? FUNCTION_CALLS : 0);
+		      (ends_with_call(m, i) ? FUNCTION_CALLS : 0) |
+		      (is_untaken(f) ? FUNCTION_UNTAKEN : 0);
 	pf->first_probe = m->pl.probes.n;
 	*vec_push(&m->numbers) = i;
 	add_hooks(m, pf, f);

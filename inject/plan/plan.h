@@ -25,7 +25,7 @@
 #include "inject/plan/tactics.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 63u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 64u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -39,7 +39,7 @@ struct plan_function {
 	uint64_t vaddr, size;
 	uint32_t name;     /* offset into strings; demangled; "" when unknown */
 	uint32_t raw_name; /* the symbol as it stands in the file; == name if it is not mangled */
-	uint32_t sources;  /* enum function_source, and FUNCTION_IFUNC */
+	uint32_t sources;  /* enum function_source, and what is none of them */
 	uint32_t first_probe, nprobes;
 	uint32_t aliases; /* likewise: other names by which it is exported, newlines between; "" */
 };

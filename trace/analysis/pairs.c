@@ -245,7 +245,9 @@ static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_ev
 			  uint32_t function)
 {
 	struct strand *s = l->cur;
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	uint32_t first, last;
+	bool is_guess;
 
 	if (!s || !strand_holds(s, e->s.payload))
 		return false;
@@ -256,6 +258,7 @@ static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_ev
 		last++;
 	if (!leads_on(p, s, last, function))
 		return false;
+	is_guess = trace_jump_is_uncertain(&jumps, s->frames[last].jump);
 	pairs_close_above(p, l, s, last + 1, e, pairs_now(l, e));
 	for (uint32_t i = first; i < s->n; i++) {
 		if (s->frames[i].function != function)
@@ -263,6 +266,7 @@ static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_ev
 		while (s->n > i)
 			pop(p, l, s, e, pairs_now(l, e), EXITED);
 	}
+	p->counts.led_to += is_guess;
 	push(p, l, s, e, function);
 	return true;
 }

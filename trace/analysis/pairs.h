@@ -87,6 +87,7 @@ struct pair_counts {
 	uint64_t spans_loss;
 	uint64_t jumped;   /* of inferred and open: they exited by a jump */
 	uint64_t at_least; /* of these: pair_call.at_least */
+	uint64_t led_to;   /* taken for what a jump through a pointer led to: nobody knows better */
 	uint64_t
 		shared; /* second exits: the one of vfork, or after a jump into a function's middle */
 };

@@ -391,6 +391,17 @@ static void print_at_least(const struct report *r, FILE *out)
 		n == 1 ? "its" : "their", n == 1 ? " is" : "s are", n == 1 ? "it" : "them");
 }
 
+static void print_led_to(const struct report *r, FILE *out)
+{
+	const uint64_t n = r->p.totals.calls.led_to;
+	char number[STR_NUMBER];
+
+	if (n)
+		fprintf(out,
+			"%s call%s taken for what a jump through a pointer led to, for nothing began at the same place before (--tail-calls flat: not)\n",
+			str_thousands(number, sizeof(number), n), n == 1 ? " is" : "s are");
+}
+
 static void print_foot(struct report *r, FILE *out)
 {
 	const struct pair_counts *c = &r->p.totals.calls;
@@ -414,6 +425,7 @@ static void print_foot(struct report *r, FILE *out)
 			    "calls ended on another CPU than the one they count for");
 	fputc('\n', out);
 	print_at_least(r, out);
+	print_led_to(r, out);
 	print_cost(&s, out);
 	if (r->o->on_cpu)
 		print_switches(r, out);
@@ -631,6 +643,7 @@ static void print_json_totals(struct report *r, FILE *out)
 	json_ku64(&j, "calls", p->calls.entries);
 	json_ku64(&j, "inferred", p->calls.inferred);
 	json_ku64(&j, "at_least", p->calls.at_least);
+	json_ku64(&j, "led_to", p->calls.led_to);
 	json_ku64(&j, "open", p->calls.open);
 	json_ku64(&j, "spans_loss", p->calls.spans_loss);
 	json_ku64(&j, "orphans", p->calls.orphans);

@@ -477,6 +477,22 @@ def tails_bound():
     need(calls["now"] == calls["lazy"], f"{calls['now'] ^ calls['lazy']}")
 
 
+def pointers():
+    """What a jump through a pointer leads to is one that pointers name."""
+    program = build("pointers", "pointers.c")
+    shows_jumps(program, "away", "relay")
+    truth = record("t", [program])
+    report, edges = compare("t")
+    check_truth(report, edges, truth)
+    total = {r["function"]: r["total_ns"] for r in report}
+    need(total["away"] < total["heavy"] / 5, f"away took {total['away']} ns, heavy {total['heavy']}")
+    away, = (r for r in report if r["function"] == "away")
+    need(away["inferred"] == away["calls"], f"nobody knows when away ended: {away}")
+    need("50 calls are taken for what a jump through a pointer led to" in run(KRON, "report", "t"), "nothing is said")
+    shown = run(KRON, "dump", "--json", "--trigger", "away>0.2ms", "--pre", "0", "--post", "0", "t")
+    need('"away"' not in shown, f"away>0.2ms: {shown}")
+
+
 def unwound(alternate, libc):
     truth = record("t", [build("unwound", "unwound.cc"), *(["x"] if alternate else [])], *(LIBC if libc else []))
     check_truth(*compare("t", exports_of(libc), alternate), truth)
@@ -601,6 +617,7 @@ def main():
         s.case("jumps to what is not recorded, from what nobody who is has called", tails_away)
         s.case("conditions and triggers on an exit by a jump", tails_found)
         s.case("triggers on calls that go on by a jump", tails_last)
+        s.case("jumps through pointers", pointers)
         s.case("tail calls that are bound lazily", tails_bound)
         s.case("children: the first sample of a thread", only_children)
         s.case("losses", losses, "discard")
