@@ -142,9 +142,10 @@ static void print_function(const struct plan *p, const struct plan_function *f, 
 
 	source_words(words, sizeof(words), f->sources);
 	snprintf(exits, sizeof(exits), "%u/%u", t.exits_patched, t.exits);
-	printf("%#10lx %7lu  %-22s %-13s %7s  %s\n", (unsigned long)f->vaddr,
+	printf("%#10lx %7lu  %-22s %-13s %7s  %s%s\n", (unsigned long)f->vaddr,
 	       (unsigned long)f->size, words,
-	       is_refused(t.entry) ? "no" : tactic_key(t.entry->tactic), exits, name);
+	       is_refused(t.entry) ? "no" : tactic_key(t.entry->tactic), exits, name,
+	       f->sources & FUNCTION_IFUNC ? " (resolver)" : "");
 	xfree(name);
 	for (uint32_t i = 0; i < f->nprobes; i++) {
 		const struct plan_probe *probe = &p->probes[f->first_probe + i];
@@ -214,6 +215,15 @@ static void json_probe(struct json *j, const struct plan *p, const struct plan_p
 	json_close(j, '}');
 }
 
+static void json_mark(struct json *j, const struct plan_function *f, uint32_t source,
+		      const char *key)
+{
+	if (!(f->sources & source))
+		return;
+	json_key(j, key);
+	json_bool(j, true);
+}
+
 static void json_function(struct json *j, const struct plan *p, const struct plan_function *f,
 			  const char *path)
 {
@@ -232,10 +242,8 @@ static void json_function(struct json *j, const struct plan *p, const struct pla
 		if (f->sources & sources[i].bit)
 			json_str(j, sources[i].key);
 	json_close(j, ']');
-	if (f->sources & FUNCTION_GUESS) {
-		json_key(j, "guessed");
-		json_bool(j, true);
-	}
+	json_mark(j, f, FUNCTION_GUESS, "guessed");
+	json_mark(j, f, FUNCTION_IFUNC, "resolver");
 	json_key(j, "entry");
 	json_probe(j, p, count_probes(p, f).entry, path);
 	json_key(j, "exits");

@@ -21,6 +21,7 @@
 #include "cmd/record/record.h"
 #include "cmd/record/say.h"
 #include "collect/counts.h"
+#include "collect/modules/choices.h"
 #include "inject/bind/bind.h"
 
 enum { OWN_FAILURE = 125 };
@@ -75,6 +76,7 @@ struct row {
 	const char *module;
 	uint64_t calls;
 	bool is_resolver; /* of an IFUNC: it is called once, to choose */
+	bool is_imported; /* counted where other code calls it */
 };
 struct rows { /* as VEC() has it */
 	struct row *v;
@@ -97,6 +99,7 @@ static void add_rows(struct rows *rows, const struct module *m, const uint64_t *
 			.module = m->path,
 			.calls = calls,
 			.is_resolver = module_is_resolver(m, i),
+			.is_imported = module_is_imported(m, i),
 		};
 	}
 }
@@ -127,39 +130,26 @@ static void take_rows(struct rows *rows, struct collector *c)
 
 /* ---- who names an IFUNC means what it chooses ---- */
 
-static bool has_variant(const struct rows *rows, const char *name)
+static void say_choice(void *ctx, const char *sentence)
 {
-	for (size_t i = 0; i < rows->n; i++)
-		if (!rows->v[i].is_resolver && strstr(rows->v[i].function, name))
-			return true;
-	return false;
+	(void)ctx;
+	say("kron: %s", sentence);
 }
 
-static void say_resolvers_of(const struct selection *s, const struct module *m,
-			     const struct rows *rows)
+static void say_choices(struct collector *c)
 {
-	const char *strings = m->full->strings;
+	static const struct choice_words words = {"counted", "-F '*", "*'"};
 
-	for (uint32_t i = 0; i < m->full->nfunctions; i++) {
-		const struct plan_function *f = &m->full->functions[i];
-		const char *name = strings + f->name;
-
-		if (m->selected[i] && module_is_resolver(m, i) &&
-		    selection_names(s, name, strings + f->aliases) && !has_variant(rows, name))
-			say("kron: %s is chosen among several when the program starts (IFUNC), and counted "
-			    "is who chooses; the function that was chosen has a name of its own: -F '*%s*'",
-			    name, name);
-	}
-}
-
-static void say_resolvers(struct collector *c, const struct rows *rows)
-{
-	vec_for(&c->modules.all, m)
-		if ((*m)->recorded && (*m)->full)
-			say_resolvers_of(c->modules.selection, *m, rows);
+	choices_each(&c->modules, &words, say_choice, NULL);
 }
 
 /* ---- how it is shown ---- */
+
+/* "": it is counted where it begins. */
+static const char *row_mark(const struct row *r)
+{
+	return r->is_imported ? "import" : r->is_resolver ? "resolver" : "";
+}
 
 static void print_json(FILE *f, struct rows *rows)
 {
@@ -171,8 +161,8 @@ static void print_json(FILE *f, struct rows *rows)
 		json_kstr(&j, "function", r->function);
 		json_kstr(&j, "module", r->module);
 		json_ku64(&j, "calls", r->calls);
-		if (r->is_resolver) {
-			json_key(&j, "resolver");
+		if (*row_mark(r)) {
+			json_key(&j, row_mark(r));
 			json_bool(&j, true);
 		}
 		json_close(&j, '}');
@@ -188,9 +178,12 @@ static void print_table(FILE *f, struct rows *rows)
 
 	fprintf(f, "%18s  %-40s %s\n", "calls", "function", "module");
 	vec_for(rows, r) {
+		const char *mark = row_mark(r);
+
 		total += r->calls;
-		fprintf(f, "%18s  %-40s %s%s\n", str_thousands(number, sizeof(number), r->calls),
-			r->function, str_base_name(r->module), r->is_resolver ? " (resolver)" : "");
+		fprintf(f, "%18s  %-40s %s%s%s%s\n",
+			str_thousands(number, sizeof(number), r->calls), r->function,
+			str_base_name(r->module), *mark ? " (" : "", mark, *mark ? ")" : "");
 	}
 	fprintf(f, "%18s  in %zu functions\n", str_thousands(number, sizeof(number), total),
 		rows->n);
@@ -225,7 +218,7 @@ static int show(struct collector *c, const struct collector_summary *s)
 
 	(void)s;
 	take_rows(&rows, c);
-	say_resolvers(c, &rows);
+	say_choices(c);
 	code = write_rows(&rows);
 	vec_for(&rows, r)
 		xfree(r->function);

@@ -12,9 +12,10 @@
  *               n counts over the whole trace: events 2n and 2n+1.  ways: how it is left, as far
  *               as kron knows, some of: r by a return, j by a jump into another function, c by a
  *               call of one that does not return; u: one of its returns and jumps has no probe,
- *               or more; i: it resolves an IFUNC; g: that it is a function is a guess; d: no pointer leads to it, it
- *               is reached directly alone; and t: it has read the clock each time, where others share a
- *               reading (clock_every).
+ *               or more; i: its name means what an IFUNC's resolver chooses; h: its samples are the
+ *               resolver's; g: that it is a function is a guess; d: no pointer leads to it, it is
+ *               reached directly alone; and t: it has read the clock each time, where others share
+ *               a reading (clock_every).
  *               aliases: its other names, with a newline between two
  *   jumps       text, a line an exit by a jump:  j TAB n TAB how TAB target
  *               event 0x80000000 + 2j + 1 is an exit of function n.  It leads to ("how") the entry

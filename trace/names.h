@@ -15,7 +15,7 @@
 struct trace_name {
 	uint32_t n;    /* events 2n, 2n+1 */
 	bool is_event; /* the user's; else a function */
-	uint8_t ways;  /* of a function: enum trace_way */
+	uint16_t ways; /* of a function: enum trace_way */
 	const char *name;
 	const char *module;           /* its path */
 	const char *aliases;          /* of a function: other names, a line each; NULL: none */

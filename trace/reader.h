@@ -30,14 +30,15 @@ enum trace_way {
 	TRACE_GUESSED = 32, /* not a way: only the code says that it is a function */
 	/* Not a way: it has read the clock each time, where others share a reading. */
 	TRACE_TIMED = 64,
-	TRACE_UNTAKEN = 128 /* not a way: no pointer leads to it */
+	TRACE_CHOOSES = 128, /* likewise: its samples are those of an IFUNC's resolver */
+	TRACE_UNTAKEN = 256  /* likewise: no pointer leads to it */
 };
 struct trace_function {
 	uint32_t n;      /* events 2n, 2n+1 */
 	uint32_t module; /* index into modules */
 	uint64_t vaddr, size;
 	uint8_t level; /* filter level, the group that its probes are in */
-	uint8_t ways;  /* enum trace_way, or-ed; 0: the trace does not say */
+	uint16_t ways; /* enum trace_way, or-ed; 0: the trace does not say */
 	char *name;    /* never NULL: "module+0x1234" when the function has none */
 	char *aliases; /* other names by which modules import it, a line each; NULL: none */
 };

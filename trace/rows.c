@@ -139,14 +139,14 @@ static bool u64_if_any(struct row *r, uint64_t *v)
 	return (r->from ? r->n >= r->from->nfields : !*v) ? true : u64(r, v);
 }
 
-static bool ways_of(struct row *r, uint8_t *ways)
+static bool ways_of(struct row *r, uint16_t *ways)
 {
 	static const struct {
 		char letter;
-		uint8_t way;
+		uint16_t way;
 	} all[] = {{'r', TRACE_RETURNS}, {'j', TRACE_JUMPS},   {'c', TRACE_CALLS},
 		   {'u', TRACE_UNSEEN},  {'g', TRACE_GUESSED}, {'i', TRACE_RESOLVES},
-		   {'t', TRACE_TIMED},   {'d', TRACE_UNTAKEN}};
+		   {'t', TRACE_TIMED},   {'h', TRACE_CHOOSES}, {'d', TRACE_UNTAKEN}};
 	char letters[sizeof(all) / sizeof(all[0]) + 1] = "";
 	const char *s = letters;
 	size_t n = 0;

@@ -28,7 +28,7 @@ struct trace_function_line {
 	uint64_t vaddr, size;
 	const char *name;
 	uint8_t level;
-	uint8_t ways;        /* enum trace_way (trace/reader.h), or-ed */
+	uint16_t ways;       /* enum trace_way (trace/reader.h), or-ed */
 	const char *aliases; /* a newline between two; left out when there are none */
 };
 struct trace_jump_line {

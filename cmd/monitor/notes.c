@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "collect/modules/choices.h"
 
 #define MS 1000000u
 
@@ -44,18 +45,18 @@ static void say_locks(struct monitor *m)
 	}
 }
 
+static void say_choice(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	fprintf(stderr, "kron: -e calls: %s\n", sentence);
+}
+
 static void say_calls(struct monitor *m)
 {
-	for (size_t g = 0; g < m->calls.nglobs; g++) {
-		const char *glob = m->calls.globs[g];
+	static const struct choice_words words = {"counted", "-e 'calls:*", "*'"};
 
-		if (calls_are_choices(&m->calls, g))
-			fprintf(stderr,
-				"kron: -e calls:%s: it is chosen among several when the program starts (IFUNC), and "
-				"counted is who chooses; the function that was chosen has a name of its own: -e "
-				"'calls:*%s*'\n",
-				glob, glob);
-	}
+	if (m->calls.modules)
+		choices_each(m->calls.modules, &words, say_choice, NULL);
 }
 
 static void say_ranges(struct monitor *m)

@@ -779,7 +779,5 @@ int record_count(const struct record_counting *c, char **argv)
 	no_children = c->no_children;
 	quiet = c->quiet;
 	switches = SWITCHES_NO;
-	if (counts_calls())
-		tactic_set = USE_DEFAULT & ~(uint32_t)USE_CALLSITE;
 	return record(argv);
 }

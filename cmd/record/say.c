@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "board/bus/node.h"
 #include "cmd/cmd.h"
+#include "collect/modules/choices.h"
 
 static const struct say_options *o;
 
@@ -432,12 +433,26 @@ static void say_uncounted(const struct collector_summary *s)
 	char number[STR_NUMBER];
 
 	if (s->refused)
-		say("kron: %s of the functions are not counted: their entries cannot be probed (`kron list` says "
-		    "why)",
+		say("kron: %s of the functions are not counted, or only where other modules call them (import): their "
+		    "entries cannot be probed (`kron list` says why)",
 		    str_thousands(number, sizeof(number), s->refused));
 	if (s->lost)
 		say("kron: %s calls are not counted: their threads had no memory for it",
 		    str_thousands(number, sizeof(number), s->lost));
+}
+
+static void say_choice(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	say("kron: %s", sentence);
+}
+
+static void say_recorded(struct collector *c, const struct collector_summary *s)
+{
+	static const struct choice_words words = {"recorded", "-F '*", "*'"};
+
+	choices_each(&c->modules, &words, say_choice, NULL);
+	say_summary(c, s);
 }
 
 void say_end(struct collector *c, const struct collector_summary *s)
@@ -449,5 +464,5 @@ void say_end(struct collector *c, const struct collector_summary *s)
 	else if (o->counting)
 		say_uncounted(s);
 	else
-		say_summary(c, s);
+		say_recorded(c, s);
 }

@@ -95,7 +95,7 @@ static void add_need(struct callsite_needs *out, struct module *m, const struct 
 
 	if (!l)
 		return;
-	inner.name = inner.shown = "";
+	inner.name = "";
 	for (size_t i = 0; i < l->exports.n; i++) {
 		struct callsite_need n = *need;
 
@@ -103,7 +103,7 @@ static void add_need(struct callsite_needs *out, struct module *m, const struct 
 			continue;
 		n.export = &l->exports.v[i];
 		n.name = n.shown = n.export->name;
-		if (!*inner.shown)
+		if (inner.shown == need->shown)
 			inner.shown = n.name;
 		*vec_push(out) = n;
 	}
@@ -139,21 +139,31 @@ static bool is_known(struct module *m, uint64_t vaddr)
 	return false;
 }
 
+/* counts: its calls are counted, and nothing is recorded. */
 static void need_function(struct callsite_needs *out, struct module *m, const struct plan_probe *p,
-			  const char *why)
+			  bool counts, const char *why)
 {
+	const uint32_t number = m->event_base + p->function;
 	struct callsite_need need = {
 		.callee = m,
+		.shown = m->full->strings + m->full->functions[p->function].name,
 		.vaddr = p->vaddr,
 		.action = {.kind = ACTION_TRACE,
 			   .level = m->levels ? m->levels[p->function] : 0,
 			   .payload = PAYLOAD_SP},
-		.event = m->event_base + p->function,
+		.event = number,
 		.why = why,
 	};
 
+	if (counts) {
+		need.action = (struct place_action){.kind = ACTION_CALLS,
+						    .ungated = 1,
+						    .payload = PAYLOAD_ZERO,
+						    .value = number};
+		need.event = RESOLVE_NO_EVENT;
+	}
 	add_need(out, m, &need);
-	if (has_exit(m, p->function) || !is_known(m, p->vaddr))
+	if (counts || has_exit(m, p->function) || !is_known(m, p->vaddr))
 		return;
 	need.where = PLACE_AFTER;
 	need.event |= BIND_EXIT;
@@ -166,6 +176,7 @@ static void need_place(struct callsite_needs *out, struct module *m, uint64_t va
 {
 	struct callsite_need need = {
 		.callee = m,
+		.shown = "",
 		.vaddr = vaddr,
 		.where = where,
 		.action = *a,
@@ -177,7 +188,7 @@ static void need_place(struct callsite_needs *out, struct module *m, uint64_t va
 	add_need(out, m, &need);
 }
 
-static void list_needs(struct callsite_needs *out, struct module *m)
+static void list_needs(struct callsite_needs *out, struct module *m, bool counts)
 {
 	const struct resolution *found = &m->probes.found;
 
@@ -185,11 +196,11 @@ static void list_needs(struct callsite_needs *out, struct module *m)
 		const struct plan_probe *p = &m->full->probes[i];
 
 		if (p->kind == PROBE_ENTRY && m->selected[p->function] == SELECTED_CALLSITES)
-			need_function(out, m, p, "ifunc");
+			need_function(out, m, p, counts, "ifunc");
 		if (p->site != UINT32_MAX)
 			continue;
 		if (p->kind == PROBE_ENTRY && m->selected[p->function] == 1)
-			need_function(out, m, p, refusal_key(p->refusal));
+			need_function(out, m, p, counts, refusal_key(p->refusal));
 		else if (m->probed && callsite_is_entry(m->full, p))
 			need_place(out, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
 				   p->event, refusal_key(p->refusal));
@@ -203,7 +214,7 @@ static void list_needs(struct callsite_needs *out, struct module *m)
 }
 
 /* They are the same each time: whoever lists them first leaves them in the module. */
-static const struct callsite_needs *needs_of(struct module *m)
+static const struct callsite_needs *needs_of(struct module *m, bool counts)
 {
 	struct callsite_needs *mine = NULL, *known;
 
@@ -213,7 +224,7 @@ static const struct callsite_needs *needs_of(struct module *m)
 	if (known)
 		return known;
 	mine = xcalloc(1, sizeof(*mine));
-	list_needs(mine, m);
+	list_needs(mine, m, counts);
 	pthread_mutex_lock(&m->lock);
 	known = m->needs ? m->needs : mine;
 	m->needs = known;
@@ -233,7 +244,7 @@ void callsite_process_add_callee(struct callsite_process *in, struct module *m)
 	pthread_mutex_unlock(&m->lock);
 	if (!is_settled || m->patched)
 		return;
-	needs = needs_of(m);
+	needs = needs_of(m, in->modules->selection->calls);
 	for (size_t i = 0; i < needs->n; i++)
 		*vec_push(&in->needs) = needs->v[i];
 }
@@ -658,4 +669,27 @@ int callsite_process_plan(struct callsite_process *in, struct module *m, const s
 	vec_free(&a.events);
 	vec_free(&a.needs);
 	return code;
+}
+
+static bool is_for(const struct callsite_plan *p, const struct plan_probe *probe, uint32_t number)
+{
+	const struct place_action *a = &p->plan->actions[probe->action];
+
+	return probe->site != UINT32_MAX &&
+	       (a->kind == ACTION_CALLS
+			? a->value == number
+			: probe->event < p->nevents && p->events[probe->event] == number);
+}
+
+bool callsite_process_has(struct modules *ms, const struct module *callee, uint32_t function)
+{
+	const uint32_t number = callee->event_base + function;
+
+	vec_for(&ms->all, m)
+		vec_for(&(*m)->stubs, p)
+			for (size_t i = 0; i < (*p)->plan->nprobes; i++)
+				if ((*p)->plan->probes[i].kind == PROBE_PLACE &&
+				    is_for(*p, &(*p)->plan->probes[i], number))
+					return true;
+	return false;
 }

@@ -67,6 +67,8 @@ void callsite_process_order(struct callsite_process *in, pid_t pid, const uint64
 struct binding;
 int callsite_process_plan(struct callsite_process *in, struct module *m, const struct binding *own,
 			  const struct callsite_plan **out, struct err *err);
+/* Has a stub or call of any module a probe for this function of the callee's plan? */
+bool callsite_process_has(struct modules *ms, const struct module *callee, uint32_t function);
 /* Forgets a module that is going away. */
 void callsite_process_forget(struct module *m);
 

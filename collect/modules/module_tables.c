@@ -112,9 +112,9 @@ static int write_module(struct modules *ms, const struct module *m, uint32_t id,
 }
 
 /* In which ways it is left, as far as anyone knows. */
-static uint8_t ways_of(const struct module *m, const struct plan_function *f)
+static uint16_t ways_of(const struct module *m, const struct plan_function *f)
 {
-	uint8_t ways = 0;
+	uint16_t ways = 0;
 
 	for (uint32_t i = 0; i < f->nprobes; i++) {
 		const struct plan_probe *p = &m->full->probes[f->first_probe + i];
@@ -129,6 +129,8 @@ static uint8_t ways_of(const struct module *m, const struct plan_function *f)
 		ways |= TRACE_CALLS;
 	if (f->sources & FUNCTION_IFUNC)
 		ways |= TRACE_RESOLVES;
+	if (module_is_resolver(m, (uint32_t)(f - m->full->functions)))
+		ways |= TRACE_CHOOSES;
 	if (f->sources & FUNCTION_GUESS)
 		ways |= TRACE_GUESSED;
 	if (f->sources & FUNCTION_UNTAKEN)

@@ -477,7 +477,18 @@ static int make_full(struct modules *ms, struct module *m)
 
 bool module_is_resolver(const struct module *m, uint32_t function)
 {
-	return m->full->functions[function].sources & FUNCTION_IFUNC;
+	return m->full->functions[function].sources & FUNCTION_IFUNC && m->selected[function] &&
+	       m->selected[function] != SELECTED_CALLSITES;
+}
+
+bool module_is_imported(const struct module *m, uint32_t function)
+{
+	const struct plan_function *f = &m->full->functions[function];
+
+	for (uint32_t i = 0; m->selected[function] != SELECTED_CALLSITES && i < f->nprobes; i++)
+		if (m->full->probes[f->first_probe + i].kind == PROBE_ENTRY)
+			return m->full->probes[f->first_probe + i].site == UINT32_MAX;
+	return m->selected[function] == SELECTED_CALLSITES;
 }
 
 /*

@@ -95,24 +95,6 @@ void calls_take(struct calls *c, struct reading *out, uint64_t *all)
 	}
 }
 
-bool calls_are_choices(const struct calls *c, size_t glob)
-{
-	bool found = false;
-
-	for (size_t k = 0; c->counts && k < c->v.n; k++) {
-		const struct calls_module *m = &c->v.v[k];
-
-		for (uint32_t i = 0; i < m->n && m->base + i < KRON_CALLS_MAX; i++) {
-			if (!(m->globs[i] >> glob & 1) || !c->counts[m->base + i])
-				continue;
-			if (!module_is_resolver(m->module, i))
-				return false;
-			found = true;
-		}
-	}
-	return found;
-}
-
 /* ---- what it costs ---- */
 
 #define TURNS 100000

@@ -29,8 +29,6 @@ struct calls {
 void calls_begin(struct calls *c, const struct segment *seg, struct modules *modules);
 /* out: as many as there are globs; *all: calls of all functions that are counted. */
 void calls_take(struct calls *c, struct reading *out, uint64_t *all);
-/* Of those that match it and were called each one is an IFUNC's resolver: calls of what it chooses are not among them. */
-bool calls_are_choices(const struct calls *c, size_t glob);
 void calls_end(struct calls *c);
 /* Of the probe of one call, in nanoseconds, on this machine: measured, where nothing is in use around it. */
 double calls_cost(void);

@@ -152,11 +152,32 @@ static void read_relocs(struct reader *r, Elf_Data *d)
 		add_slot(r, &rela);
 }
 
+/* A static program has no PT_DYNAMIC, but slots that its start code fills (IRELATIVE). */
+static void read_section_slots(struct reader *r)
+{
+	uint64_t budget = r->img->size;
+
+	for (size_t i = 0; i < r->img->nsections; i++) {
+		const struct elf_section *s = &r->img->sections[i];
+
+		if (s->type != SHT_RELA || !(s->flags & SHF_ALLOC) || s->size > budget)
+			continue;
+		budget -= s->size;
+		read_relocs(r, elf_data(r->img, s->off, s->size, ELF_T_RELA));
+	}
+}
+
 static int compare_slots(const void *a, const void *b)
 {
 	const struct callsite_import *x = a, *y = b;
 
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static void sort_slots(struct reader *r)
+{
+	if (r->slots.n)
+		qsort(r->slots.v, r->slots.n, sizeof(r->slots.v[0]), compare_slots);
 }
 
 static void read_slots(struct reader *r)
@@ -168,8 +189,7 @@ static void read_slots(struct reader *r)
 		r->symbol_versions = elf_data_at(r->img, r->versym, UINT64_MAX, ELF_T_HALF);
 	read_relocs(r, elf_data_dynamic(r->img, DT_JMPREL, DT_PLTRELSZ, ELF_T_RELA));
 	read_relocs(r, priv->rela);
-	if (r->slots.n)
-		qsort(r->slots.v, r->slots.n, sizeof(r->slots.v[0]), compare_slots);
+	sort_slots(r);
 }
 
 /* ---- stubs ---- */
@@ -446,13 +466,17 @@ struct callsite_links *callsite_links_make(const struct elf_image *img)
 	struct reader r = begin(img);
 	struct callsite_links *l = r.l;
 
-	if (!l->strings)
-		return l;
+	if (!((const struct elf_priv *)img->priv)->ndynamic) {
+		read_section_slots(&r);
+		sort_slots(&r);
+	}
 	scan_segments(&r);
 	add_rest(&r);
 	sort_calls(&r);
-	read_exports(&r);
-	read_dynamic(&r);
+	if (l->strings) {
+		read_exports(&r);
+		read_dynamic(&r);
+	}
 	vec_free(&r.slots);
 	vec_free(&r.versions);
 	vec_free(&r.files);

@@ -212,6 +212,13 @@ static void put_on_cpu_slack(const struct report *r, const struct profile_row *r
 	report_slack_put_off(r->t, s, ", self CPU", profile_on_cpu_self(row), s->self, out);
 }
 
+static bool has_way(const struct trace *t, uint32_t function, enum trace_way way)
+{
+	const struct trace_function *f = trace_function_of(t, KRON_EVENT_ENTRY(function));
+
+	return f && f->ways & way;
+}
+
 static void print_row(const struct report *r, const struct profile_row *row, FILE *out)
 {
 	const struct profile_stat *s = &row->s;
@@ -234,7 +241,7 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 	text_put_function(out, t, row->function);
 	fputs(" [", out);
 	text_put(out, text_base(text_module(t, row->function)));
-	fputs("]", out);
+	fputs(has_way(t, row->function, TRACE_CHOOSES) ? "] (resolver)" : "]", out);
 	if (s->inferred)
 		fprintf(out, "  ~%s without exit",
 			s->inferred == s->calls ? "all"
@@ -569,11 +576,13 @@ static void json_slack(struct json *j, const struct report *r, const struct prof
 	report_slack_json(j, r->t, "p99_low_ns", "p99_high_ns", row->percentile_in[PROFILE_P99]);
 }
 
-static bool is_guessed(const struct trace *t, uint32_t function)
+static void json_mark(struct json *j, const struct report *r, const struct profile_row *row,
+		      enum trace_way way, const char *key)
 {
-	const struct trace_function *f = trace_function_of(t, 2 * function);
-
-	return f && f->ways & TRACE_GUESSED;
+	if (!has_way(r->t, row->function, way))
+		return;
+	json_key(j, key);
+	json_bool(j, true);
 }
 
 static void json_row(struct json *j, const struct report *r, const struct profile_row *row)
@@ -583,10 +592,8 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	json_open(j, '{');
 	json_kstr(j, "function", text_function(r->t, row->function, buf, sizeof(buf)));
 	json_kstr(j, "module", text_module(r->t, row->function));
-	if (is_guessed(r->t, row->function)) {
-		json_key(j, "guessed");
-		json_bool(j, true);
-	}
+	json_mark(j, r, row, TRACE_GUESSED, "guessed");
+	json_mark(j, r, row, TRACE_CHOOSES, "resolver");
 	json_ku64(j, "calls", row->s.calls);
 	json_ku64(j, "inferred", row->s.inferred);
 	json_ku64(j, "at_least", row->s.at_least);

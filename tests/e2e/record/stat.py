@@ -355,27 +355,91 @@ def json_alone():
     tap.need("nosuch*" in r.stderr and "kron patch" in r.stderr, r.stderr)
 
 
-def chosen():
-    """A function that is chosen among several (IFUNC) is called once under the name that all have, to choose."""
-    tap.compile_text("copies", """
+MANY_COPIES = """
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 char a[4096], b[4096];
-int main(int argc, char **argv) { (void)argv; for (int i = 0; i < 37; i++) { memcpy(a, b, (size_t)(argc * 100 + i)); __asm__ volatile("" ::: "memory"); } return 0; }
-""", "-O1", "-fno-builtin")
-    note = "the function that was chosen has a name of its own: "
-    for names, is_said in ((["memcpy"], True), (["*memcpy*"], False), (["memcpy", "*memcpy*"], False), (["memcpy", "main"], True)):
-        how = [word for name in names for word in ("-F", name)]
-        r = run("-L", "libc.so*", *how, "--", "./copies")
-        tap.need((note + "-F '*memcpy*'" in r.stderr) == is_said, f"{names}: {r.stderr}")
-        tap.need(re.search(r"^ +1  memcpy +libc\.so\.6 \(resolver\)$", r.stderr, re.M), f"{names}: {r.stderr}")
-        run("-L", "libc.so*", *how, "--json", "-o", "rows", "--", "./copies")
-        with open("rows", encoding="utf-8") as f:
-            rows = [row for row in json.load(f) if row["function"] != "main"]
-        tap.need(all(("resolver" in row) == (row["function"] == "memcpy") for row in rows), rows)
-        tap.need("*memcpy*" not in names or 37 in [row["calls"] for row in rows], rows)
-    for glob, is_said in (("memcpy", True), ("*memcpy*", False), ("main", False)):
-        r = subprocess.run([tap.KRON, "monitor", "-L", "libc.so*", "-e", f"calls:{glob}", "--", "./copies"], capture_output=True, text=True, timeout=300)
-        tap.need((note + "-e 'calls:*memcpy*'" in r.stderr) == is_said, f"{glob}: {r.stderr}")
+static long copies;
+static void *(*volatile by_pointer)(void *, const void *, size_t) = memcpy;
+int main(int argc, char **argv)
+{
+	int n = argc > 1 ? atoi(argv[1]) : 0;
+	for (int i = 0; i < n; i++, copies++)
+		memcpy(a, b, (size_t)(argc * 100 + i % 1000));
+	for (int i = 0; i < 5; i++)
+		memmove(a, b, (size_t)(argc * 100 + i));
+	by_pointer(a, b, 10);
+	printf("%ld\\n", copies);
+	return 0;
+}
+"""
+
+
+def copies_seen(program, n, *more):
+    """By kron stat, kron monitor and kron record -F memcpy; the program itself says how often it calls it."""
+    chosen = ["-L", "libc.so*", "-F", "memcpy", *more]
+    out, rows = stat(*chosen, "--", program, str(n))
+    tap.need(int(out) == n, out)
+    tap.need(all(row["function"] == "memcpy" and row["import"] and "resolver" not in row for row in rows), rows)
+    r = subprocess.run([tap.KRON, "monitor", "--json", "-o", "intervals", "-L", "libc.so*", "-e", "calls:memcpy", "--", program, str(n)],
+                       capture_output=True, text=True, timeout=300)
+    tap.need(r.returncode == 0 and "IFUNC" not in r.stderr, r.stderr)
+    with open("intervals", encoding="utf-8") as f:
+        monitored = json.loads(f.readlines()[-1])["totals"]["calls:memcpy"]
+    shutil.rmtree("trace", ignore_errors=True)
+    r = subprocess.run([tap.KRON, "record", "-o", "trace", "--when-full", "wait", *chosen, "--", program, str(n)], capture_output=True, text=True,
+                       timeout=300)
+    tap.need(r.returncode == 0 and "IFUNC" not in r.stderr, r.stderr)
+    reported = json.loads(subprocess.run([tap.KRON, "report", "--json", "trace"], capture_output=True, text=True, check=True).stdout)
+    tap.need(all("resolver" not in row for row in reported), reported)
+    return calls(rows, "memcpy"), monitored, calls(reported, "memcpy")
+
+
+def chosen(*flags):
+    """-F with the name of a function that is chosen among several (IFUNC) counts its calls, as it records them."""
+    tap.compile_text("copies", MANY_COPIES, "-O1", "-fno-builtin", *flags)
+    few, many = copies_seen("./copies", 37), copies_seen("./copies", 1037)
+    tap.need(len(set(few)) == 1 and len(set(many)) == 1, (few, many))
+    # what is linked statically has all of libc's own calls beside them
+    tap.need(many[0] - few[0] == 1000 and (few[0] == 37 or "-static" in flags), (few, many))
+
+
+def compile_callee():
+    bins = os.path.join(tap.SRC, "tests/bins/interposed")
+    subprocess.run([*tap.CC, "-O2", "-fPIC", "-shared", "-o", "libcallee.so", f"{bins}/callee.c",
+                    f"-Wl,--version-script={bins}/callee.map,-soname,libcallee.so"], check=True)
+    return bins
+
+
+def choosers():
+    """Who chooses is marked where it is counted or recorded; where nobody sees the calls a note says so."""
+    tap.compile_text("copies", MANY_COPIES, "-O1", "-fno-builtin")
+    _, rows = stat("-L", "libc.so*", "-F", "*memcpy*", "--", "./copies", "37")
+    tap.need([r["calls"] for r in rows if r["function"] == "memcpy" and r.get("resolver")] == [1], rows)
+    tap.need(any(r["calls"] >= 43 and "resolver" not in r for r in rows), rows)
+    for how, what in (["--no-wait"], "recorded is who chooses"), (["--tactics", "-import"], "recorded is who chooses"):
+        shutil.rmtree("trace", ignore_errors=True)
+        r = subprocess.run([tap.KRON, "record", "-o", "trace", "-L", "libc.so*", "-F", "memcpy", *how, "--", "./copies", "37"],
+                           capture_output=True, text=True, timeout=300)
+        tap.need(re.search(rf"^kron: memcpy \[libc\.so\.6\] is chosen .*{what}; .*: -F '\*memcpy\*'$", r.stderr, re.M), r.stderr)
+        rows = json.loads(subprocess.run([tap.KRON, "report", "--json", "trace"], capture_output=True, text=True, check=True).stdout)
+        tap.need(all(row["resolver"] for row in rows), rows)
+    compile_callee()
+    tap.compile_text("none", "int main(void) { return 0; }", "-O1", "-Wl,--no-as-needed", "-L.", "-lcallee", "-Wl,-rpath," + os.getcwd())
+    r = run("-L", "libcallee*", "-F", "chosen", "--", "./none")
+    tap.need(re.search(r"^kron: chosen \[libcallee.so\] is chosen .*, and no module calls it where that can be counted;", r.stderr, re.M), r.stderr)
+
+
+def refused():
+    """A function whose entry cannot be probed is counted where another module calls it."""
+    bins = compile_callee()
+    subprocess.run([*tap.CC, "-O2", "-fPIC", "-shared", "-o", "plugin.so", f"{bins}/plugin.c", "-L.", "-lcallee"], check=True)
+    subprocess.run([*os.environ.get("CXX", "g++").split(), "-O2", "-o", "caller", f"{bins}/caller.cc", "-L.", "-lcallee", "-pthread",
+                    "-Wl,-rpath," + os.getcwd()], check=True)
+    out, rows = stat("-L", "libcallee*", *(w for f in ("sum", "call", "inner", "chosen") for w in ("-F", f)), "--", "./caller", os.path.abspath("plugin.so"))
+    want = dict(re.findall(r"^(sum|call|inner|chosen) (\d+)$", out, re.M))
+    tap.need({r["function"]: str(r["calls"]) for r in rows} == want and all(r["import"] for r in rows), (want, rows))
 
 
 def patched():
@@ -436,6 +500,9 @@ with tap.Suite("stat") as s:
     s.case("a full folder", full_folder)
     s.case("no folder", no_folder)
     s.case("JSON alone", json_alone)
-    s.case("functions that are chosen when the program starts", chosen)
+    for flags in (), ("-fno-plt",), ("-no-pie",), ("-static",):
+        s.case(f"functions that are chosen when the program starts {' '.join(flags)}", chosen, *flags)
+    s.case("who chooses them", choosers)
+    s.case("functions whose entries take no probe", refused)
     s.case("a patched file", patched)
     s.case("a process that runs", attached)
