@@ -203,7 +203,7 @@ static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
 	fired.s.event = trace_stored_event(e);
 	if (trigger_feed(w->trigger, e, bits) != TRIGGER_FIRES)
 		return;
-	fired.since = trigger_fired_since(w->trigger);
+	fired.since = trigger_fired_since(w->trigger, &fired.at);
 	fire(w, fired);
 }
 

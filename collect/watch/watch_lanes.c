@@ -513,6 +513,10 @@ __attribute__((noinline)) static enum stop pass_run(struct pass *p,
 			break;
 		}
 		bits = k.by_event[event] & k.mask;
+		if (k.follows && trigger_is_outside(&k, s) && (k.bottom || bits != call || !call)) {
+			stop = MAY_BE_WANTED;
+			break;
+		}
 		if (bits && bits == call) {
 			const struct kron_sample *left = pass_call(p, &k, s, &lo);
 

@@ -29,11 +29,6 @@
 
 /* ---- the list of waits ---- */
 
-static struct trigger_wait *wait_at(const struct trigger *g, uint32_t i)
-{
-	return i ? &g->waits.v[i - 1] : NULL;
-}
-
 static uint32_t take_wait(struct trigger *g)
 {
 	uint32_t i = g->unused;
@@ -46,12 +41,12 @@ static uint32_t take_wait(struct trigger *g)
 	return (uint32_t)g->waits.n;
 }
 
-static void find_open_sp(const struct trigger *g, struct trigger_state *s)
+void trigger_find_open_sp(const struct trigger *g, struct trigger_state *s)
 {
 	const struct trigger_wait *w;
 
 	s->open_sp = s->njumpers ? s->jumpers[s->njumpers - 1].sp : UINT32_MAX;
-	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+	for (w = trigger_wait_at(g, s->waits); w; w = trigger_wait_at(g, w->sibling))
 		if (w->sp < s->open_sp)
 			s->open_sp = w->sp;
 }
@@ -63,15 +58,15 @@ static void begin_wait(struct trigger *g, uint32_t state, const struct trace_eve
 	uint32_t i = take_wait(g), before = g->youngest;
 	struct trigger_wait *w, *next;
 
-	while (before && wait_at(g, before)->since > e->tsc)
-		before = wait_at(g, before)->before;
-	w = wait_at(g, i);
+	while (before && trigger_wait_at(g, before)->since > e->tsc)
+		before = trigger_wait_at(g, before)->before;
+	w = trigger_wait_at(g, i);
 	*w = (struct trigger_wait){
 		.since = e->tsc,
 		.lane = e->lane,
 		.state = state,
 		.before = before,
-		.next = before ? wait_at(g, before)->next : g->oldest,
+		.next = before ? trigger_wait_at(g, before)->next : g->oldest,
 		.sibling = s->waits,
 		.sp = e->s.payload,
 		.called = e->s.event / 2,
@@ -79,39 +74,39 @@ static void begin_wait(struct trigger *g, uint32_t state, const struct trace_eve
 	};
 	s->waits = g->begun = i;
 	if (before)
-		wait_at(g, before)->next = i;
+		trigger_wait_at(g, before)->next = i;
 	else
 		g->oldest = i;
-	next = wait_at(g, w->next);
+	next = trigger_wait_at(g, w->next);
 	if (next)
 		next->before = i;
 	else
 		g->youngest = i;
-	find_open_sp(g, s);
+	trigger_find_open_sp(g, s);
 }
 
 static void end_wait(struct trigger *g, uint32_t i)
 {
-	struct trigger_wait *w = wait_at(g, i);
+	struct trigger_wait *w = trigger_wait_at(g, i);
 	struct trigger_state *s = &g->states.v[w->state];
 	uint32_t *p = &s->waits;
 
 	while (*p != i)
-		p = &wait_at(g, *p)->sibling;
+		p = &trigger_wait_at(g, *p)->sibling;
 	*p = w->sibling;
 	if (w->before)
-		wait_at(g, w->before)->next = w->next;
+		trigger_wait_at(g, w->before)->next = w->next;
 	else
 		g->oldest = w->next;
 	if (w->next)
-		wait_at(g, w->next)->before = w->before;
+		trigger_wait_at(g, w->next)->before = w->before;
 	else
 		g->youngest = w->before;
 	w->sibling = g->unused;
 	g->unused = i;
 	if (g->begun == i)
 		g->begun = 0;
-	find_open_sp(g, s);
+	trigger_find_open_sp(g, s);
 }
 
 static void end_all_waits(struct trigger *g, struct trigger_state *s)
@@ -140,6 +135,7 @@ void trigger_free(struct trigger *g)
 	vec_free(&g->outs);
 	trace_jumps_free(&g->jumps);
 	xfree(g->cycles);
+	xfree(g->leads_out);
 	vec_for(&g->states, s)
 		xfree(s->jumpers);
 	vec_free(&g->states);
@@ -216,7 +212,7 @@ void trigger_bind_names(struct trigger *g, const struct trace_names *names)
 {
 	FOR_CONDITIONS(g, c, condition_bind_names(c, names));
 	make_table(g, names);
-	trigger_take_jumps(g, &names->jumps);
+	trigger_take_jumps(g, names);
 }
 
 static void make_state(struct trigger *g, uint32_t lane)
@@ -258,8 +254,10 @@ void trigger_set_limit(struct trigger *g, uint64_t ticks)
 	g->limit = ticks;
 }
 
-uint64_t trigger_fired_since(const struct trigger *g)
+uint64_t trigger_fired_since(const struct trigger *g, uint64_t *at)
 {
+	if (g->ended_since)
+		*at = g->ended_at;
 	return g->ended_since;
 }
 
@@ -275,6 +273,7 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);
 	trigger_take_sleeps(g, t);
+	g->is_whole = true;
 }
 
 bool trigger_names_threads(const struct trigger *g)
@@ -333,7 +332,7 @@ static void find_undoing(const struct trigger *g, const struct trigger_state *s,
 		w->limit = INT64_MAX;
 		w->passing = w->undoing = g->nsteps > 1;
 	}
-	for (i = wait_at(g, s->waits); i; i = wait_at(g, i->sibling)) {
+	for (i = trigger_wait_at(g, s->waits); i; i = trigger_wait_at(g, i->sibling)) {
 		if (!g->at_end && i->since + g->limit < w->over)
 			w->over = i->since + g->limit;
 		w->is_unsure |= i->aside && i->sp == w->open_sp;
@@ -350,6 +349,8 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 		.nevents = g->nevents,
 		.mask = g->across ? 0xff : open_steps(g, s),
 		.open_sp = s->open_sp,
+		.follows = g->follows,
+		.bottom = s->bottom,
 		.over = UINT64_MAX,
 	};
 
@@ -358,6 +359,8 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 	if ((s->waits || s->njumpers) && g->kind == TRIGGER_CALL)
 		w.mask |= TRIGGER_FRAMES;
 	if (s->is_next)
+		w.mask |= TRIGGER_NEXT;
+	if (g->follows && s->has_bottom_jumped)
 		w.mask |= TRIGGER_NEXT;
 	if (!g->across)
 		find_undoing(g, s, &w);
@@ -368,11 +371,6 @@ static bool is_step_met(const struct trigger_step *step, const struct trace_even
 {
 	return condition_holds(step->condition, e) &&
 	       (!step->also || condition_holds(step->also, e));
-}
-
-static bool is_in_cycle(const struct trigger *g, uint32_t jump)
-{
-	return jump - 1 < g->jumps.n && g->cycles[jump - 1];
 }
 
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
@@ -388,128 +386,11 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 			out |= (uint8_t)(1u << k);
 	if (bits & TRIGGER_ENDS && g->ends && condition_holds(g->ends, e))
 		out |= TRIGGER_ENDS;
-	if (e->jump && g->kind == TRIGGER_CALL && is_in_cycle(g, e->jump))
+	if (trigger_is_outside(w, &e->s))
+		out |= TRIGGER_FRAMES;
+	if (e->jump && g->kind == TRIGGER_CALL && trigger_is_in_cycle(g, e->jump))
 		out |= TRIGGER_JUMP;
 	return out;
-}
-
-/* ---- who has exited by a jump ---- */
-
-/* Where this function is among those at sp that have jumped to one another; njumpers: it is not. */
-static uint32_t find_jumper(const struct trigger_state *s, uint32_t sp, uint32_t function)
-{
-	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
-		if (s->jumpers[i].sp == sp && s->jumpers[i].function == function)
-			return i;
-	return s->njumpers;
-}
-
-static void drop_jumpers(struct trigger_state *s, uint32_t up_to)
-{
-	while (s->njumpers && s->jumpers[s->njumpers - 1].sp <= up_to)
-		s->njumpers--;
-}
-
-static struct trigger_jumper *last_jumper_at(const struct trigger_state *s, uint32_t sp)
-{
-	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
-		if (s->jumpers[i].sp == sp)
-			return &s->jumpers[i];
-	return NULL;
-}
-
-static bool is_waited_for(const struct trigger *g, const struct trigger_state *s, uint32_t sp)
-{
-	const struct trigger_wait *w;
-
-	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
-		if (w->sp == sp)
-			return true;
-	return false;
-}
-
-/* Who has jumped to what binds lazily goes on in what that jumps to (pairs.c). */
-static uint32_t jump_of_binder(const struct trigger *g, uint32_t jump, const struct trace_event *e)
-{
-	return e->jump && trace_jump_is_uncertain(&g->jumps, jump) ? e->jump : jump;
-}
-
-static void add_jumper(const struct trigger *g, struct trigger_state *s,
-		       const struct trace_event *e)
-{
-	uint32_t sp = e->s.payload, function = e->s.event / 2;
-
-	struct trigger_jumper *last = last_jumper_at(s, sp);
-
-	drop_jumpers(s, sp - 1);
-	if (last && last->binder == function) {
-		last->jump = jump_of_binder(g, last->jump, e);
-		last->binder = UINT32_MAX;
-		return;
-	}
-	if (last && last->callee != function)
-		drop_jumpers(s, sp);
-	if (s->njumpers && s->jumpers[s->njumpers - 1].binder == function)
-		s->jumpers[s->njumpers - 1].binder = UINT32_MAX; /* it bound somebody else's */
-	if (!is_in_cycle(g, e->jump) && !is_waited_for(g, s, sp))
-		return;
-	if (!s->jumpers)
-		s->jumpers = xcalloc(TRIGGER_JUMPERS, sizeof(*s->jumpers));
-	if (s->njumpers == TRIGGER_JUMPERS) {
-		s->njumpers /= 2;
-		memmove(s->jumpers, s->jumpers + s->njumpers, s->njumpers * sizeof(*s->jumpers));
-	}
-	s->jumpers[s->njumpers++] = (struct trigger_jumper){
-		.sp = sp,
-		.function = function,
-		.jump = e->jump,
-		.callee = UINT32_MAX,
-		.binder = UINT32_MAX,
-	};
-}
-
-/* An entry: what the last one has led to? */
-static void see_entry(const struct trigger *g, struct trigger_state *s, const struct trace_event *e)
-{
-	uint32_t sp = e->s.payload, function = e->s.event / 2;
-	struct trigger_jumper *last;
-
-	drop_jumpers(s, sp - 1);
-	last = last_jumper_at(s, sp);
-	if (last && last->callee == UINT32_MAX &&
-	    trace_jump_goes_on(&g->jumps, last->jump, function, false)) {
-		last->callee = function;
-		s->njumpers = (uint8_t)find_jumper(s, sp, function);
-		if (s->njumpers && s->jumpers[s->njumpers - 1].sp == sp)
-			s->jumpers[s->njumpers - 1].callee = function;
-		return;
-	}
-	drop_jumpers(s, sp);
-	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
-	if (!last || last->callee != UINT32_MAX)
-		return;
-	if (!(last->jump & TRACE_JUMP_STALE) && last->sp - sp <= TRACE_JUMP_POPPED)
-		last->binder = function;
-	last->jump |= TRACE_JUMP_STALE;
-}
-
-/* After the waits have seen it. */
-static void follow_jumps(const struct trigger *g, struct trigger_state *s,
-			 const struct trace_event *e)
-{
-	const struct trigger_jumper *last;
-
-	if (!e->s.payload)
-		return;
-	if (e->jump)
-		add_jumper(g, s, e);
-	else if (e->s.event & 1)
-		drop_jumpers(s, e->s.payload);
-	else if (s->njumpers)
-		see_entry(g, s, e);
-	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
-	find_open_sp(g, s);
-	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
 }
 
 /* ---- calls ---- */
@@ -521,7 +402,7 @@ static void follow_jumps(const struct trigger *g, struct trigger_state *s,
 static bool goes_on(const struct trigger *g, const struct trigger_state *s, struct trigger_wait *w,
 		    const struct trace_event *e)
 {
-	const struct trigger_jumper *last = last_jumper_at(s, w->sp);
+	const struct trigger_jumper *last = trigger_last_jumper_at(s, w->sp);
 	uint32_t function = e->s.event / 2, again;
 	bool is_exit = e->s.event & 1;
 
@@ -530,38 +411,67 @@ static bool goes_on(const struct trigger *g, const struct trigger_state *s, stru
 		return w->jump != 0;
 	}
 	if (is_exit && last && last->binder == function) {
-		w->jump = jump_of_binder(g, w->jump, e);
+		w->jump = trigger_jump_of_binder(g, w->jump, e);
 		return true;
 	}
 	if (is_exit && e->jump && w->jump & TRACE_JUMP_STALE)
 		return !trace_jump_is_inside(&g->jumps, w->jump, function); /* binds, it seems */
-	again = find_jumper(s, w->sp, function);
+	again = trigger_find_jumper(s, w->sp, function);
 	if (is_exit || !trace_jump_goes_on(&g->jumps, w->jump, function, false) ||
-	    (again < s->njumpers && again <= find_jumper(s, w->sp, w->called)))
+	    (again < s->njumpers && again <= trigger_find_jumper(s, w->sp, w->called)))
 		return false;
 	w->runs = function;
 	w->jump = 0;
 	return true;
 }
 
-/* It has ended, at this sample or before. */
+/* It has ended then, and this sample, or one after it, tells so. */
+static void end_call_at(struct trigger *g, uint32_t i, uint64_t tsc)
+{
+	const struct trigger_wait *w = trigger_wait_at(g, i);
+
+	if (g->at_end && tsc > w->since + g->limit &&
+	    (!g->ended_since || w->since < g->ended_since)) {
+		g->ended_since = w->since;
+		g->ended_at = tsc;
+	}
+	end_wait(g, i);
+}
+
 static void end_call(struct trigger *g, uint32_t i, const struct trace_event *e)
 {
-	const struct trigger_wait *w = wait_at(g, i);
+	end_call_at(g, i, e->tsc);
+}
 
-	if (g->at_end && e->tsc > w->since + g->limit &&
-	    (!g->ended_since || w->since < g->ended_since))
-		g->ended_since = w->since;
-	end_wait(g, i);
+/* It has exited by a jump just now, and nobody who waits for it is recorded (pairs.c). */
+static void leave_alone(struct trigger *g, uint32_t i, const struct trace_event *e)
+{
+	struct trigger_wait *w = trigger_wait_at(g, i);
+
+	if (trace_jump_is_uncertain(&g->jumps, e->jump)) {
+		w->may_be_gone = true;
+		w->jumped = e->tsc;
+	} else if (trigger_leads_out(g, e->jump)) {
+		end_call(g, i, e);
+	}
 }
 
 /* A sample at sp tells of a call that waits. */
 static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 		      const struct trace_event *e)
 {
-	struct trigger_wait *w = wait_at(g, i);
+	struct trigger_wait *w = trigger_wait_at(g, i);
 	uint32_t above = e->s.payload - w->sp;
+	bool jumped = w->jump;
 
+	if (w->may_be_gone && above) {
+		end_call_at(g, i, w->jumped);
+		return;
+	}
+	w->is_late |= w->may_be_gone && !g->at_end && w->since + g->limit < e->tsc;
+	w->may_be_gone = false;
+	if (w->is_late) /* it went on: what ended it came too late */
+		return;
 	if (!w->sp || !e->s.payload) { /* traces of other boards: by function */
 		if (w->sp || e->s.payload || !condition_holds(g->ends, e))
 			return;
@@ -574,6 +484,9 @@ static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 		w->aside = false;
 		if (!goes_on(g, s, w, e))
 			end_call(g, i, e);
+		else if (!jumped && w->jump && trigger_is_alone(g, s, w->sp))
+			leave_alone(g, i, e);
+		return;
 	} else if (above < TRIGGER_APART) {
 		end_call(g, i, e);
 	} else if (above < TRIGGER_STACK) {
@@ -588,7 +501,7 @@ static void see_frames(struct trigger *g, struct trigger_state *s, const struct 
 	uint32_t next;
 
 	for (uint32_t i = s->waits; i; i = next) {
-		next = wait_at(g, i)->sibling;
+		next = trigger_wait_at(g, i)->sibling;
 		see_frame(g, s, i, e);
 	}
 }
@@ -598,12 +511,12 @@ static bool is_inside(const struct trigger *g, const struct trigger_state *s, ui
 {
 	struct trigger_wait *w;
 
-	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling)) {
+	for (w = trigger_wait_at(g, s->waits); w; w = trigger_wait_at(g, w->sibling)) {
 		if (!sp && !w->sp) {
 			w->depth++;
 			return true;
 		}
-		if (sp && w->sp && !w->aside && w->sp - sp < TRIGGER_APART)
+		if (sp && w->sp && !w->aside && !w->is_late && w->sp - sp < TRIGGER_APART)
 			return true;
 	}
 	return false;
@@ -638,7 +551,7 @@ static bool is_over_before(const struct trigger *g, const struct trigger_state *
 {
 	const struct trigger_wait *w;
 
-	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+	for (w = trigger_wait_at(g, s->waits); w; w = trigger_wait_at(g, w->sibling))
 		if (w->since + g->limit < tsc)
 			return true;
 	return false;
@@ -667,11 +580,11 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 	struct trigger_state *s = &g->states.v[state];
 
 	g->begun = 0;
-	g->ended_since = 0;
+	g->ended_since = g->ended_at = 0;
 	if (s->waits && bits & TRIGGER_FRAMES)
 		see_frames(g, s, e);
 	if (g->kind == TRIGGER_CALL && is_frame(g, e))
-		follow_jumps(g, s, e);
+		trigger_follow_jumps(g, s, e);
 	if (s->waits && bits & TRIGGER_ENDS && g->kind == TRIGGER_WITHOUT)
 		end_all_waits(g, s);
 	for (uint32_t k = g->nsteps; k-- > 0;) {
@@ -692,22 +605,41 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 
 /* ---- what is waited for ---- */
 
+/* One that has gone, maybe, is not late: its next sample tells, and if none comes, nothing does. */
+static uint64_t over_at(const struct trigger *g, const struct trigger_wait *w)
+{
+	if (!w->may_be_gone)
+		return w->since + g->limit;
+	return g->is_whole || g->at_end ? UINT64_MAX : w->jumped + g->limit;
+}
+
+static bool is_nothing(struct trigger *g, const struct trigger_wait *w)
+{
+	if (w->may_be_gone || (w->aside && !g->states.v[w->state].has_stacks))
+		return true;
+	if (g->at_end || !trigger_has_slept(g, w))
+		return false;
+	g->unsure++;
+	return true;
+}
+
 bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out)
 {
 	const struct trigger_wait *w;
+	uint32_t next;
 
-	while ((w = wait_at(g, g->oldest)) && w->since + g->limit < t) {
-		if (w->aside && !g->states.v[w->state].has_stacks) {
-			end_wait(g, g->oldest);
+	for (uint32_t i = g->oldest; (w = trigger_wait_at(g, i)) && w->since + g->limit < t;
+	     i = next) {
+		next = w->next;
+		if (over_at(g, w) >= t)
+			continue;
+		if (is_nothing(g, w)) {
+			end_wait(g, i);
 			continue;
 		}
 		if (g->at_end)
 			return false;
-		if (trigger_has_slept(g, w)) {
-			g->unsure++;
-			end_wait(g, g->oldest);
-			continue;
-		}
+		g->due = i;
 		*out = (struct trigger_due){w->lane, w->since, w->since + g->limit, w->note};
 		return true;
 	}
@@ -716,9 +648,9 @@ bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out)
 
 void trigger_settle(struct trigger *g, bool fires)
 {
-	struct trigger_state *s = &g->states.v[wait_at(g, g->oldest)->state];
+	struct trigger_state *s = &g->states.v[trigger_wait_at(g, g->due)->state];
 
-	end_wait(g, g->oldest);
+	end_wait(g, g->due);
 	if (fires)
 		s->is_met = 0;
 }
@@ -726,23 +658,29 @@ void trigger_settle(struct trigger *g, bool fires)
 void trigger_note(struct trigger *g, uint64_t note)
 {
 	if (g->begun)
-		wait_at(g, g->begun)->note = note;
+		trigger_wait_at(g, g->begun)->note = note;
 }
 
 uint64_t trigger_since(const struct trigger *g)
 {
-	return g->oldest ? wait_at(g, g->oldest)->since : UINT64_MAX;
+	return g->oldest ? trigger_wait_at(g, g->oldest)->since : UINT64_MAX;
 }
 
 uint64_t trigger_until(const struct trigger *g)
 {
-	return g->oldest && !g->at_end ? wait_at(g, g->oldest)->since + g->limit : UINT64_MAX;
+	const struct trigger_wait *w = g->at_end ? NULL : trigger_wait_at(g, g->oldest);
+	uint64_t until = UINT64_MAX;
+
+	for (; w && w->since + g->limit < until; w = trigger_wait_at(g, w->next))
+		if (over_at(g, w) < until)
+			until = over_at(g, w);
+	return until;
 }
 
 static void forget_jumps(struct trigger_state *s)
 {
 	s->njumpers = 0;
-	s->is_next = false;
+	s->is_next = s->has_bottom_jumped = false;
 	s->open_sp = UINT32_MAX;
 }
 

@@ -63,6 +63,9 @@ struct trigger_wants {
 	uint32_t nevents;
 	uint8_t mask;     /* the bits that matter in this lane now */
 	uint32_t open_sp; /* of the deepest call that is waited for */
+	/* The outermost call that runs matters: this is its place, 0: there is none. */
+	uint32_t bottom;
+	bool follows;
 	/* What samples to come may undo, trigger_look_ahead(): */
 	uint8_t passing; /* the bit of the step whose effect it is; 0: nothing can be undone */
 	uint8_t undoing; /* the bit of what undoes it */
@@ -76,11 +79,25 @@ struct trigger_wants {
 #define TRIGGER_APART 4096u      /* the next frame of a stack is nearer than this (pairs.c) */
 struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane);
 
+/* Does it begin or end the outermost call?  Of a function's entry or exit. */
+static inline bool trigger_is_at_bottom(const struct trigger_wants *w, uint32_t event, uint32_t sp)
+{
+	return w->bottom ? w->bottom - sp - 1 >= TRIGGER_STACK : !(event & 1);
+}
+static inline bool trigger_is_outside(const struct trigger_wants *w, const struct kron_sample *s)
+{
+	return w->follows && s->event < w->nevents &&
+	       w->by_event[s->event] & TRIGGER_WANTS_FRAMES &&
+	       trigger_is_at_bottom(w, s->event, s->payload);
+}
+
 /* false: the sample is of no use. */
 static inline bool trigger_may_want(const struct trigger_wants *w, const struct kron_sample *s)
 {
 	uint8_t bits = s->event < w->nevents ? w->by_event[s->event] : 0xff;
 
+	if (trigger_is_outside(w, s))
+		return true;
 	bits &= w->mask;
 	if (bits != TRIGGER_WANTS_FRAMES)
 		return bits;
@@ -118,6 +135,9 @@ static inline bool trigger_may_undo(const struct trigger_wants *w, const struct 
 	uint8_t bits = w->by_event[s->event] & w->mask;
 
 	if (bits & ~(w->passing | w->undoing) || tsc > w->over || !(bits & w->passing))
+		return false;
+	/* without a bottom, what is of no use leaves none, either */
+	if (w->bottom && trigger_is_outside(w, s))
 		return false;
 	return !(bits & TRIGGER_WANTS_FRAMES) ||
 	       trigger_is_within_call(w->open_sp, s->payload, TRIGGER_STACK);
@@ -196,10 +216,11 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 bool trigger_is_private(const struct trigger *g, const struct trace_event *e, uint8_t bits);
 /*
  * FUNC>T, asked for the calls that take longer, and not for the moment when they do: fires when one has
- * ended, at the sample that tells so.  trigger_fired_since(): when it began.
+ * ended, at the sample that tells so.  trigger_fired_since(): when it began, and *at: when it ended, if it is one
+ * of these; 0: it is not.
  */
 void trigger_fire_at_end(struct trigger *g);
-uint64_t trigger_fired_since(const struct trigger *g);
+uint64_t trigger_fired_since(const struct trigger *g, uint64_t *at);
 /* Its T from now on, in ticks; trigger_set_rate() leaves it. */
 void trigger_set_limit(struct trigger *g, uint64_t ticks);
 enum trigger_answer { TRIGGER_NOTHING, TRIGGER_FIRES, TRIGGER_WAITS };

@@ -366,32 +366,35 @@ def tails_flat():
     need(run(KRON, "replay", *flat, "t").count("left by a jump") == 0, "flat: replay")
 
 
+AWAY = """
+    #include <stdio.h>
+    #include <time.h>
+    #define APART __attribute__((noinline, noclone))
+    static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return 1e9 * (double)t.tv_sec + (double)t.tv_nsec; }
+    static int rest(long ms) { struct timespec t = {0, 1000000 * ms}; return nanosleep(&t, 0); }
+    APART int leaf(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop" : "+r"(n)); return n; }
+    APART int inner(int n) { rest(2); n += leaf(n); __asm__ volatile("" : "+r"(n)); return n + 1; }
+    APART int only(int n) { __asm__ volatile("" : "+r"(n)); return inner(n); }
+    APART int some(int n) { return n & 1 ? rest(3) : inner(n); }
+    int main(void) {
+        double in = 0;
+        int n = 0;
+        for (int i = 0; i < 10; i++) {
+            double t = now();
+            n += only(i);
+            in += now() - t;
+            rest(20);
+            n += some(i);
+            rest(20);
+        }
+        printf("%.0f\\n", in);
+        return n < 0;
+    }"""
+
+
 def tails_away():
     """Nobody else is recorded: what the program does until its next call is none of the function's time."""
-    tap.compile_text("away", """
-        #include <stdio.h>
-        #include <time.h>
-        #define APART __attribute__((noinline, noclone))
-        static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return 1e9 * (double)t.tv_sec + (double)t.tv_nsec; }
-        static int rest(long ms) { struct timespec t = {0, 1000000 * ms}; return nanosleep(&t, 0); }
-        APART int leaf(int n) { __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop" : "+r"(n)); return n; }
-        APART int inner(int n) { rest(2); n += leaf(n); __asm__ volatile("" : "+r"(n)); return n + 1; }
-        APART int only(int n) { __asm__ volatile("" : "+r"(n)); return inner(n); }
-        APART int some(int n) { return n & 1 ? rest(3) : inner(n); }
-        int main(void) {
-            double in = 0;
-            int n = 0;
-            for (int i = 0; i < 10; i++) {
-                double t = now();
-                n += only(i);
-                in += now() - t;
-                rest(20);
-                n += some(i);
-                rest(20);
-            }
-            printf("%.0f\\n", in);
-            return n < 0;
-        }""", "-O2")
+    tap.compile_text("away", AWAY, "-O2")
     shows_jumps("away", "only", "some")
     for functions, least in ((["only"], 0), (["only", "leaf"], 0), (["some"], 14e6)):
         chosen = [x for f in functions for x in ("-F", f)]
@@ -406,6 +409,32 @@ def tails_away():
         text = run(KRON, "report", "t")
         need(f"{f['at_least']} calls left by a jump to a function that was not recorded" in text, text)
         need(run(KRON, "replay", "t").count("not recorded: at least") == f["at_least"], "replay")
+
+
+def takes_longer(trace, chosen, words):
+    """Whether the trigger fires: on the trace, and while the same is recorded once more."""
+    shown = run(KRON, "dump", "--json", "--trigger", words, "--pre", "0", "--post", "0", trace)
+    run(KRON, "record", "-q", "-o", "w", *chosen, "--trigger", words, "--", "./away")
+    live = bool(kron_json("info", "--json", "w").get("trigger_ns"))
+    need(live == ('"kind":"entry"' in shown.replace(" ", "") or '"kind":"exit"' in shown.replace(" ", "")), f"{words}: live {live}, {shown}")
+    return live
+
+
+def tails_away_triggers():
+    """To FUNC>TIME such a call lasts as long as the report says: until its jump, or, where who waits is recorded, to the next sample."""
+    tap.compile_text("away", AWAY, "-O2")
+    for functions, words, fires in (
+            (["only"], "only>10ms", False),      # its calls are 20 ms apart, and take 2
+            (["only", "leaf"], "only>10ms", False),
+            (["some"], "some>10ms", False),
+            (["some"], "some>2ms", True),        # half of them wait for 3 ms and return
+            (["only", "main"], "only>10ms", True)):
+        chosen = [x for f in functions for x in ("-F", f)]
+        run(KRON, "record", "-q", "-o", "t", *chosen, "--", "./away")
+        f = next(r for r in kron_json("report", "--json", "t") if r["function"] == words.split(">")[0])
+        limit = 1e6 * float(re.search(r">(\d+)ms", words)[1])
+        need((f["max_ns"] > limit) == fires, f"{words}: the report says {f}")
+        need(takes_longer("t", chosen, words) == fires, f"{words} with {functions}: {not fires}")
 
 
 def static(name, source, *argv):
@@ -615,6 +644,7 @@ def main():
         s.case("... of a million turns", tails, False, "1000000", SUMS)
         s.case("--tail-calls flat", tails_flat)
         s.case("jumps to what is not recorded, from what nobody who is has called", tails_away)
+        s.case("... and triggers", tails_away_triggers)
         s.case("conditions and triggers on an exit by a jump", tails_found)
         s.case("triggers on calls that go on by a jump", tails_last)
         s.case("jumps through pointers", pointers)

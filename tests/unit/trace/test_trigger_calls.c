@@ -213,6 +213,7 @@ static void a_call_that_goes_on_by_a_jump(void **state)
 {
 	(void)state;
 	start_with_jumps("f>50ns");
+	sample(90, 0, H, 0x9000); /* who waits for f */
 	sample(100, 0, F, 0x8000);
 	jump_at(110, 0, F_TO_G, 0x8000);
 	sample(111, 0, G, 0x8000);
@@ -234,6 +235,61 @@ static void a_call_that_goes_on_by_a_jump(void **state)
 	sample(520, 0, H, 0x8000); /* not what it jumped to, so that has ended */
 	pass_time(1000);
 	expect_with_jumps("150-100 350-300 ");
+}
+
+/* Nobody is recorded who waits for it, nor what it jumps to: it ends with its jump. */
+static void a_call_that_jumps_away(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_TO_G, 0x8000);
+	sample(111, 0, G, 0x8000);
+	jump_at(120, 0, G_OUT, 0x8000);
+	sample(300, 0, F, 0x8000);
+	jump_at(360, 0, F_TO_G, 0x8000); /* too late by then */
+	sample(361, 0, G, 0x8000);
+	jump_at(370, 0, G_OUT, 0x8000);
+	sample(500, 0, F, 0x8000);
+	jump_at(510, 0, F_ANYWHERE, 0x8000); /* what comes next is not it */
+	sample(600, 0, G, 0x7f00);
+	sample(610, 0, G_END, 0x7f00);
+	sample(700, 0, F, 0x8000);
+	jump_at(710, 0, F_ANYWHERE, 0x8000); /* nothing comes */
+	sample(800, 1, F, 0x8000);
+	jump_at(810, 1, F_ANYWHERE, 0x8000);
+	sample(900, 1, H, 0x8000); /* that is it: so it lasted on */
+	sample(910, 1, H_END, 0x8000);
+	pass_time(2000);
+	expect_with_jumps("350-300 850-800 ");
+}
+
+/* Likewise, asked for those that took longer: so long. */
+static void calls_that_jumped_away(void **state)
+{
+	(void)state;
+	trace.jumps = some_jumps;
+	trace.njumps = sizeof(some_jumps) / sizeof(some_jumps[0]);
+	trace.jump_targets = no_targets;
+	start("g>1ns");
+	trigger_fire_at_end(g);
+	trigger_set_limit(g, 50);
+	sample(100, 0, G, 0x8000);
+	jump_at(120, 0, G_OUT, 0x8000);
+	sample(300, 0, G, 0x8000);
+	jump_at(360, 0, G_OUT, 0x8000);
+	sample(500, 0, H, 0x8000);
+	trigger_free(g);
+	assert_string_equal(fired, "360-300 ");
+	start("f>1ns");
+	trigger_fire_at_end(g);
+	trigger_set_limit(g, 50);
+	sample(600, 0, F, 0x8000);
+	jump_at(610, 0, F_ANYWHERE, 0x8000);
+	sample(700, 0, F, 0x8100);
+	jump_at(760, 0, F_ANYWHERE, 0x8100);
+	sample(900, 0, G, 0x7f00);
+	expect_with_jumps("760-700 ");
 }
 
 static void a_call_that_jumps_through_a_pointer(void **state)
@@ -334,6 +390,8 @@ int main(void)
 		cmocka_unit_test(a_call_on_another_stack),
 		cmocka_unit_test(calls_without_stack_pointers),
 		cmocka_unit_test(a_call_that_goes_on_by_a_jump),
+		cmocka_unit_test(a_call_that_jumps_away),
+		cmocka_unit_test(calls_that_jumped_away),
 		cmocka_unit_test(a_call_that_jumps_through_a_pointer),
 		cmocka_unit_test(a_call_that_jumps_to_itself),
 		cmocka_unit_test(calls_that_took_longer),

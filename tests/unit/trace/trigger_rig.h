@@ -88,6 +88,7 @@ static inline void pass_time(uint64_t t)
 static inline void feed(struct trace_event e)
 {
 	struct trigger_wants w;
+	uint64_t since, at = e.tsc;
 	uint8_t bits;
 
 	pass_time(e.tsc);
@@ -95,7 +96,8 @@ static inline void feed(struct trace_event e)
 	bits = trigger_may_want_event(&w, &e) ? trigger_test(g, &w, &e) : 0;
 	switch (bits ? trigger_feed(g, &e, bits) : TRIGGER_NOTHING) {
 	case TRIGGER_FIRES:
-		note_fired(e.tsc, trigger_fired_since(g));
+		since = trigger_fired_since(g, &at);
+		note_fired(at, since);
 		break;
 	case TRIGGER_WAITS:
 		trigger_note(g, e.tsc + 1000000);
