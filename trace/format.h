@@ -19,7 +19,8 @@
  *               aliases: its other names, with a newline between two
  *   jumps       text, a line an exit by a jump:  j TAB n TAB how TAB target
  *               event 0x80000000 + 2j + 1 is an exit of function n.  It leads to ("how") the entry
- *               of a `function`, or `inside` one (target: its n), to an `import` (target: its
+ *               of a `function`, or `inside` one (target: its n [TAB its name, if the table functions
+ *               has it not]), to an `import` (target: its
  *               name, which any module may have), or `unknown` (through a pointer)
  *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
  *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no

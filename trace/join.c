@@ -298,6 +298,7 @@ static void add_jumps(struct join *j, struct joined *node)
 		if (x->function != UINT32_MAX)
 			x->function = new_function(node, x->function);
 		x->name = x->name ? xstrdup(x->name) : NULL;
+		x->shown = x->shown ? xstrdup(x->shown) : NULL;
 		if (x->to == JUMP_TO_FUNCTION || x->to == JUMP_TO_INSIDE) {
 			x->target = new_function(node, x->target);
 		} else if (x->to == JUMP_TO_NAME) {

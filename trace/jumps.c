@@ -31,11 +31,17 @@ static int by_j(const void *a, const void *b)
 	return x->j < y->j ? -1 : x->j > y->j;
 }
 
+static void free_texts(struct trace_jump *jump)
+{
+	xfree(jump->name);
+	xfree(jump->shown);
+}
+
 /* Numbers that are far apart must be garbage: as with functions. */
 static size_t drop_far(struct trace *t, struct numbered_jump *v, size_t n)
 {
 	while (n && v[n - 1].j >> 24 > n >> 21) {
-		xfree(v[--n].jump.name);
+		free_texts(&v[--n].jump);
 		t->damaged++;
 	}
 	return n;
@@ -54,7 +60,7 @@ static void keep_rows(struct trace *t, struct numbered_jump *v, size_t n)
 	for (size_t j = 0; j < t->njumps; j++)
 		t->jumps[j].function = UINT32_MAX;
 	for (size_t i = 0; i < n; i++) {
-		xfree(t->jumps[v[i].j].name);
+		free_texts(&t->jumps[v[i].j]);
 		t->jumps[v[i].j] = v[i].jump;
 	}
 }
@@ -225,6 +231,8 @@ void jumps_read(struct trace *t, int dirfd)
 
 		if (x.to == JUMP_TO_NAME)
 			r.jump.name = xstrdup(x.name);
+		else if (x.name && *x.name)
+			r.jump.shown = xstrdup(x.name);
 		*vec_push(&rows) = r;
 	}
 	table_close(&l);
@@ -236,7 +244,7 @@ void jumps_read(struct trace *t, int dirfd)
 void jumps_free(struct trace *t)
 {
 	for (size_t j = 0; j < t->njumps; j++)
-		xfree(t->jumps[j].name);
+		free_texts(&t->jumps[j]);
 	xfree(t->jumps);
 	xfree(t->jump_targets);
 	xfree(t->untaken);
@@ -275,7 +283,7 @@ void trace_jumps_copy(struct trace_jumps *out, const struct trace_jumps *from)
 		const struct trace_jump *j = &from->v[i];
 
 		out->v[i] = *j;
-		out->v[i].name = NULL;
+		out->v[i].name = out->v[i].shown = NULL;
 		if (j->to == JUMP_TO_NAME && j->target + (size_t)j->ntargets > ntargets)
 			ntargets = j->target + (size_t)j->ntargets;
 	}
@@ -354,11 +362,21 @@ bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t fun
 	return false;
 }
 
+const char *trace_jump_known_name(const struct trace *t, uint32_t jump)
+{
+	const struct trace_jump *x = &t->jumps[jump - 1];
+	const struct trace_function *f;
+
+	if (x->to == JUMP_TO_NAME)
+		return x->name;
+	f = x->to == JUMP_TO_ANYTHING ? NULL : trace_function_of(t, KRON_EVENT_ENTRY(x->target));
+	return f ? f->name : x->shown;
+}
+
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size)
 {
 	const struct trace_jump *x = &t->jumps[jump - 1];
+	const char *name = trace_jump_known_name(t, jump);
 
-	if (x->to == JUMP_TO_ANYTHING)
-		return NULL;
-	return x->to == JUMP_TO_NAME ? x->name : text_function(t, x->target, buf, size);
+	return name || x->to == JUMP_TO_ANYTHING ? name : text_function(t, x->target, buf, size);
 }

@@ -23,7 +23,8 @@ struct trace_jump {
 	bool by_resolver;  /* JUMP_TO_NAME: one of them chooses when the program starts (IFUNC) */
 	uint32_t target;   /* number; of JUMP_TO_NAME the first of the trace's jump_targets */
 	uint32_t ntargets;
-	char *name; /* of JUMP_TO_NAME; else NULL */
+	char *name;  /* of JUMP_TO_NAME; else NULL */
+	char *shown; /* of a function that is not in the trace, if it is known; else NULL */
 };
 
 /*
@@ -72,6 +73,8 @@ bool trace_jump_is_recorded(const struct trace *t, uint32_t jump);
 /* Does it lead into the middle of this function? */
 bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function);
 /* What it leads to in words, NULL when it may be anything.  jump: trace_event.jump, not 0. */
+const char *trace_jump_known_name(const struct trace *t, uint32_t jump);
+/* The same, and where the trace has no name a number. */
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size);
 
 /*

@@ -198,7 +198,7 @@ bool row_jump(struct row *r, void *line)
 	    !word(r, words, sizeof(words) / sizeof(words[0]), &j->to))
 		return false;
 	if (j->to == JUMP_TO_FUNCTION || j->to == JUMP_TO_INSIDE)
-		return u32(r, &j->target);
+		return u32(r, &j->target) && text_if_any(r, &j->name);
 	return text(r, &j->name) && (j->to != JUMP_TO_NAME || *j->name);
 }
 

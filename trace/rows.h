@@ -33,9 +33,10 @@ struct trace_function_line {
 };
 struct trace_jump_line {
 	uint32_t j, function;
-	uint8_t to;       /* enum trace_jump_to (trace/jumps.h) */
-	uint32_t target;  /* a function's number: JUMP_TO_FUNCTION and JUMP_TO_INSIDE */
-	const char *name; /* JUMP_TO_NAME */
+	uint8_t to;      /* enum trace_jump_to (trace/jumps.h) */
+	uint32_t target; /* a function's number: JUMP_TO_FUNCTION and JUMP_TO_INSIDE */
+	const char *
+		name; /* JUMP_TO_NAME; or of a target that is not in the table of functions, if known */
 };
 struct trace_event_line {
 	uint32_t n, module_id;

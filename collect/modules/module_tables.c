@@ -11,6 +11,7 @@
 #include "inject/bind/bind.h"
 #include "inject/plan/action_pages.h"
 #include "trace/jumps.h"
+#include "trace/names.h"
 
 #define LAST_FUNCTION (KRON_EVENT_JUMPS / 2)
 #define LAST_JUMP ((KRON_EVENT_SPECIAL - KRON_EVENT_JUMPS) / 2)
@@ -183,6 +184,17 @@ static int write_functions(struct modules *ms, const struct module *m, uint32_t 
 	return code;
 }
 
+/* What a jump leads to, where the table of functions does not say it; for xfree(). */
+static char *target_name(const struct module *m, const struct plan_jump *j)
+{
+	const struct plan_function *f;
+
+	if (j->to == PLAN_JUMP_ANYWHERE || j->to == PLAN_JUMP_NAME || m->selected[j->target])
+		return NULL;
+	f = &m->full->functions[j->target];
+	return trace_name_function(m->path, f->vaddr, m->full->strings + f->name);
+}
+
 /* Of functions that are not selected nothing is sampled. */
 static int write_jumps(struct modules *ms, const struct module *m)
 {
@@ -198,13 +210,17 @@ static int write_jumps(struct modules *ms, const struct module *m)
 					       .function = m->event_base + j->function,
 					       .to = to[j->to]};
 
+		char *name;
+
 		if (!m->selected[j->function])
 			continue;
+		line.name = name = target_name(m, j);
 		if (j->to == PLAN_JUMP_NAME)
 			line.name = m->full->strings + j->target;
 		else
 			line.target = m->event_base + j->target;
 		code = journal_put_locked(ms->journal, trace_writer_jump, &line);
+		xfree(name);
 	}
 	return code;
 }

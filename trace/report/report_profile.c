@@ -367,17 +367,17 @@ static void print_targets(const struct report *r, FILE *out)
 	size_t n = 0, k;
 
 	for (size_t i = 0; i < r->p.left_by.n; i++) {
-		const struct trace_jump *x = &r->t->jumps[r->p.left_by.v[i] - 1];
+		const char *name = trace_jump_known_name(r->t, r->p.left_by.v[i]);
 
-		if (x->to != JUMP_TO_NAME || n == TARGETS)
+		if (!name || n == TARGETS)
 			continue;
-		for (k = 0; k < n && strcmp(said[k], x->name) != 0;)
+		for (k = 0; k < n && strcmp(said[k], name) != 0;)
 			k++;
 		if (k < n)
 			continue;
 		fputs(n ? ", " : " (", out);
-		text_put(out, x->name);
-		said[n++] = x->name;
+		text_put(out, name);
+		said[n++] = name;
 	}
 	if (n)
 		fputc(')', out);

@@ -407,7 +407,9 @@ def tails_away():
         else:
             need(f["at_least"] == 5 and least <= f["total_ns"] < 100e6, f"five calls of 3 ms: {f}")
         text = run(KRON, "report", "t")
-        need(f"{f['at_least']} calls left by a jump to a function that was not recorded" in text, text)
+        need(f"{f['at_least']} calls left by a jump to a function that was not recorded (inner):" in text, text)
+        exits = [d for d in map(json.loads, run(KRON, "dump", "--json", "t").splitlines()) if "jump_to" in d]
+        need(exits and {d["jump_to"] for d in exits} == {"inner"}, f"{exits[:1]}")
         need(run(KRON, "replay", "t").count("not recorded: at least") == f["at_least"], "replay")
 
 
