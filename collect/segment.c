@@ -2,9 +2,9 @@
 /*
  * segment.c - shared memory of a board, collector's side.  See segment.h.
  *
- * Pages are had in this order, each by posix_fallocate(): the model, ctl, chunk_state, the
- * first slots of the process table, the first chunks.  The local memory stays a hole unless
- * samples go there.
+ * Pages are had in this order, each by posix_fallocate(): ctl, chunk_state, the first slots of
+ * the process table, the first chunks, the model; or, in memory of our own, when they are touched.
+ * The local memory stays a hole unless samples go there.
  */
 #define _GNU_SOURCE
 #include "collect/segment.h"
@@ -159,9 +159,11 @@ static const char *where(const struct segment *seg)
 
 static int get_first_pages(struct segment *seg, struct err *err)
 {
-	int code = object_get_pages(seg->fd, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
+	int code = 0;
 
-	if (!code)
+	if (!seg->late)
+		code = object_get_pages(seg->fd, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
+	if (!code && !seg->late)
 		code = object_get_pages(seg->fd, KRON_PROCS_OFFSET,
 					PROCS_START * sizeof(struct kron_proc));
 	if (code)
@@ -219,7 +221,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	set_node(seg, opt->node);
 	ctl->chunks_max = seg->chunks_limit;
 	ctl->chunks_ready = 0;
-	seg->ready = 0;
+	seg->ready = seg->paged = 0;
 	ctl->free_count = 0;
 	ctl->lost_unowned = 0;
 	ctl->next_seq = 1;
@@ -313,15 +315,16 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	code = add_lanes(seg, opt, err);
 	if (code)
 		return code;
-	/* Last, for the clock must have run for a while. */
-	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
-			   tsc_hz_since(&start, ms), opt->bus == KRON_BUS_EXACT, err);
-	if (ms == CALIBRATE_LATER)
-		seg->clock_start = start;
+	if (!seg->late)
+		code = object_get_board(seg->fd, &standard, opt->bus == KRON_BUS_EXACT, err);
 	if (code && seg->own)
 		err_set(err, -code, "no room in memory for a board: %s", strerror(-code));
 	if (code)
 		return code;
+	/* Last, for the clock must have run for a while. */
+	object_fill(&seg->window, &standard, ACCESS_CLOCK_REAL, tsc_hz_since(&start, ms));
+	if (ms == CALIBRATE_LATER)
+		seg->clock_start = start;
 	set_registers(seg, opt->filter);
 	set_when_full(seg, opt->when_full);
 	object_seal(&seg->window, seg->size);
@@ -367,6 +370,7 @@ static int create_own(struct segment *seg, const struct segment_options *opt, st
 					       .trace = opt->dir,
 					       .exe = opt->kron,
 					       .is_scratch = opt->is_scratch};
+	seg->late = opt->bus == KRON_BUS_LANE && held_pages_may_come_late();
 	if (!code)
 		code = fill_new(seg, opt, err);
 	if (!code)

@@ -13,7 +13,9 @@
  *
  * A page of the segment is given to a traced process only after posix_fallocate() has got it,
  * so a full /dev/shm is an error here and never a SIGBUS there.  What /dev/shm has room for bounds
- * boards with names only.
+ * boards with names only.  In memory of our own, which has no such limit, the tables and the first chunks get
+ * their pages when they are touched (held_pages_may_come_late()): most recordings never touch most of them, and
+ * getting them took longer than all that a short program does.
  *
  * What lies in the segment was written by other processes.  Nothing here, and nobody who
  * includes this, may trust an index, a length or a state that was read from it.
@@ -61,8 +63,10 @@ struct segment {
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
 	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
 	bool own;             /* made for this recording, and for nobody else; sealed */
+	bool late;            /* own, and its first pages come when they are touched */
 	bool stays;           /* a board that was made by `kron board create` */
 	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
+	uint32_t paged; /* chunks whose pages were asked for; late: fewer than ready, at first */
 	struct keeper keeper; /* own, as long as we are its recorder */
 	struct keeper_options keeping;
 	struct holder held;  /* own */

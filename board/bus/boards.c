@@ -62,8 +62,9 @@ static int make_board(int fd, const struct model_geometry *g, enum access_clock 
 	if (code)
 		return code;
 	time_point_take(&start);
-	code = object_fill(fd, &w, g, clock, tsc_hz_since(&start, CALIBRATE_MS), true, err);
+	code = object_get_board(fd, g, true, err);
 	if (!code) {
+		object_fill(&w, g, clock, tsc_hz_since(&start, CALIBRATE_MS));
 		w.board.ctl->permanent = 1;
 		w.board.ctl->node = number_of_node(node);
 		bus_use_board(&bus, &w.board);

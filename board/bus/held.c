@@ -58,6 +58,19 @@ int held_begin(const char *object, int *fd, uint64_t size, struct err *err)
 		       strerror(-code));
 }
 
+bool held_pages_may_come_late(void)
+{
+	int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+	char policy;
+	bool may;
+
+	if (fd < 0)
+		return false;
+	may = read(fd, &policy, 1) == 1 && policy != '2';
+	close(fd);
+	return may;
+}
+
 static void path_of_link(char *path, size_t size, const char *object)
 {
 	snprintf(path, size, OBJECT_DIR "%s", object);

@@ -340,8 +340,7 @@ int object_map_checked(int fd, const char *shown, struct window *w, struct err *
 	return code;
 }
 
-int object_fill(int fd, struct window *w, const struct model_geometry *g, enum access_clock clock,
-		uint64_t tsc_hz, bool memory, struct err *err)
+int object_get_board(int fd, const struct model_geometry *g, bool memory, struct err *err)
 {
 	int code = get_pages_of_model(fd);
 
@@ -349,14 +348,18 @@ int object_fill(int fd, struct window *w, const struct model_geometry *g, enum a
 		code = object_get_pages(fd, KRON_CABLE_OFFSET, KRON_CABLE_BYTES);
 	if (!code && memory)
 		code = object_get_pages(fd, KRON_MEMORY_OFFSET, KRON_MEMORY_BYTES);
-	if (code)
-		return err_set(err, -code,
-			       "a board needs %u MiB of shared memory; " OBJECT_DIR
-			       " has room for %.0f MiB: %s",
-			       memory ? 33 : 1, (double)object_room() / MIB, strerror(-code));
+	return code ? err_set(err, -code,
+			      "a board needs %u MiB of shared memory; " OBJECT_DIR
+			      " has room for %.0f MiB: %s",
+			      memory ? 33 : 1, (double)object_room() / MIB, strerror(-code))
+		    : 0;
+}
+
+void object_fill(struct window *w, const struct model_geometry *g, enum access_clock clock,
+		 uint64_t tsc_hz)
+{
 	board_init(&w->board, g, clock, tsc_hz);
 	w->board.ctl->version = KRON_SEGMENT_VERSION;
-	return 0;
 }
 
 void object_seal(struct window *w, uint64_t size)

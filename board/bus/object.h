@@ -91,9 +91,11 @@ int object_check_format(const char *shown, const struct window *w, struct err *e
 int object_map_checked(int fd, const char *shown, struct window *w, struct err *err);
 void object_unmap(struct window *w);
 
-/* A fresh window becomes a board: power-on, and its pages are had.  Not yet: the magic. */
-int object_fill(int fd, struct window *w, const struct model_geometry *g, enum access_clock clock,
-		uint64_t tsc_hz, bool memory, struct err *err);
+/* All pages that the board of a fresh window touches; memory: and those of its local memory. */
+int object_get_board(int fd, const struct model_geometry *g, bool memory, struct err *err);
+/* A fresh window becomes a board: power-on.  Not yet: the magic. */
+void object_fill(struct window *w, const struct model_geometry *g, enum access_clock clock,
+		 uint64_t tsc_hz);
 /* Last of all: who finds the magic number finds the rest. */
 void object_seal(struct window *w, uint64_t size);
 
@@ -155,6 +157,12 @@ enum held_fd {
 
 /* Sealed memory of this size, called so in /proc/PID/maps: nobody can cut it off. */
 int held_begin(const char *object, int *fd, uint64_t size, struct err *err);
+/*
+ * May its pages be left to come when they are touched?  There is no limit on such memory but that on all memory, so a
+ * first touch fails as one of any memory does.  Not where the kernel keeps strict account (vm.overcommit_memory = 2):
+ * there it would be a SIGBUS.
+ */
+bool held_pages_may_come_late(void);
 /* Give it its name, or let the name lead to another holder.  -EEXIST, -ENOENT, ...: errors of
  * symlink(2) and rename(2). */
 int held_publish(const char *object, const struct holder *h);

@@ -234,6 +234,45 @@ static void accounting_is_exact(void **state)
 	board_close(&b, false);
 }
 
+static off_t bytes_of(const struct recording *b)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(b->seg.fd, &st), 0);
+	return (off_t)st.st_blocks * 512;
+}
+
+/* A first touch could not fail as others do: everything has its pages beforehand. */
+static bool is_account_strict(void)
+{
+	FILE *f = fopen("/proc/sys/vm/overcommit_memory", "r");
+	int policy = f ? fgetc(f) : '2';
+
+	if (f)
+		fclose(f);
+	return policy == '2';
+}
+
+/* What a short recording never touches costs it nothing. */
+static void the_first_chunks_have_pages_when_they_are_used(void **state)
+{
+	const off_t chunks = (off_t)SEGMENT_CHUNKS_START * KRON_CHUNK_SIZE;
+	struct recording b;
+	off_t before;
+
+	(void)state;
+	board_open(&b, "late", KRON_WHEN_FULL_DISCARD);
+	before = bytes_of(&b);
+	assert_int_equal(b.seg.ctl->free_count, SEGMENT_CHUNKS_START);
+	if (is_account_strict())
+		assert_true(before > chunks);
+	else
+		assert_true(before < chunks / 4);
+	assert_int_equal(segment_grow(&b.seg, 1), 1);
+	assert_true(bytes_of(&b) >= chunks + (off_t)KRON_CHUNK_SIZE);
+	board_close(&b, false);
+}
+
 static void the_pool_grows_and_stops(void **state)
 {
 	struct recording b;
@@ -244,9 +283,13 @@ static void the_pool_grows_and_stops(void **state)
 	board_open(&b, "grow", KRON_WHEN_FULL_DISCARD);
 	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_START);
 	assert_int_equal(grow_start(&g, &b.seg, &err), 0);
+	usleep(100000);
+	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_START); /* nobody has asked */
+	segment_wake_collector(&b.seg);
 	for (int i = 0; i < 2000 && segment_ready(&b.seg) < SEGMENT_CHUNKS_FIRST; i++)
 		usleep(1000);
 	grow_stop(&g);
+	assert_true(bytes_of(&b) >= (off_t)SEGMENT_CHUNKS_FIRST * KRON_CHUNK_SIZE);
 	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_FIRST); /* = 4 MiB, the limit */
 	assert_int_equal(segment_grow(&b.seg, 1), 0);
 	assert_int_equal(b.seg.ctl->free_count, SEGMENT_CHUNKS_FIRST);
@@ -287,6 +330,7 @@ static void the_pool_grows_for_who_waits(void **state)
 	slot_claim(&b, 0, 1, getpid(), 0); /* else its chunks were a dead one's */
 	assert_int_equal(grow_start(&g, &b.seg, &err), 0);
 	assert_int_equal(drain_start(&b.drain, &err), 0);
+	segment_wake_collector(&b.seg);
 	assert_true(grows_to(&b, SEGMENT_CHUNKS_FIRST));
 	own_all_but(&b, 0, 3);
 	assert_true(grows_to(&b, SEGMENT_CHUNKS_FIRST + 3));
@@ -361,6 +405,7 @@ int main(void)
 		cmocka_unit_test(a_chunk_in_preparation_counts_nothing),
 		cmocka_unit_test(wrap_takes_all_at_the_end),
 		cmocka_unit_test(accounting_is_exact),
+		cmocka_unit_test(the_first_chunks_have_pages_when_they_are_used),
 		cmocka_unit_test(the_pool_grows_and_stops),
 		cmocka_unit_test(the_pool_grows_for_who_waits),
 		cmocka_unit_test(the_pool_gives_back_what_is_free),
