@@ -147,17 +147,15 @@ static bool ways_of(struct row *r, uint16_t *ways)
 	} all[] = {{'r', TRACE_RETURNS}, {'j', TRACE_JUMPS},   {'c', TRACE_CALLS},
 		   {'u', TRACE_UNSEEN},  {'g', TRACE_GUESSED}, {'i', TRACE_RESOLVES},
 		   {'t', TRACE_TIMED},   {'h', TRACE_CHOOSES}, {'d', TRACE_UNTAKEN}};
-	char letters[sizeof(all) / sizeof(all[0]) + 1] = "";
-	const char *s = letters;
-	size_t n = 0;
+	const char *s = r->from ? next_read(r) : "";
 
-	for (size_t i = 0; !r->from && i < sizeof(all) / sizeof(all[0]); i++)
-		if (*ways & all[i].way)
-			letters[n++] = all[i].letter;
-	text(r, &s);
-	for (size_t i = 0; r->from && i < sizeof(all) / sizeof(all[0]); i++)
-		if (strchr(s, all[i].letter))
+	if (!r->from)
+		next_written(r);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (r->from && strchr(s, all[i].letter))
 			*ways |= all[i].way;
+		else if (!r->from && *ways & all[i].way)
+			table_put_char(r->to, all[i].letter);
 	return true;
 }
 

@@ -34,7 +34,11 @@ bool table_number(const char *s, int base, uint64_t max, uint64_t *out);
 /* ---- written ---- */
 
 typedef VEC(char) table_text;
-void table_put_char(table_text *t, char c);
+static inline void table_put_char(table_text *t, char c)
+{
+	vec_reserve(t, t->n + 1);
+	t->v[t->n++] = c;
+}
 /* Escaped: what table_unescape() undoes.  NULL: nothing. */
 void table_put_text(table_text *t, const char *s);
 void table_put_number(table_text *t, int base, uint64_t value);
