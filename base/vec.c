@@ -114,9 +114,15 @@ void xfree_pages(void *p, size_t n)
 	munmap(p, n);
 }
 
+/* More than half of a huge page is had as a whole one: clearing the rest is less than 256 faults. */
+static size_t whole_pages(size_t n)
+{
+	return n % HUGE > HUGE / 2 ? (n + HUGE - 1) & -HUGE : n;
+}
+
 void *xmalloc_full(size_t n)
 {
-	return n < PAGES_WORTH ? xmalloc(n) : xpages_full(n);
+	return n < PAGES_WORTH ? xmalloc(n) : xpages_full(whole_pages(n));
 }
 
 void xfree_full(void *p, size_t n)
@@ -124,7 +130,7 @@ void xfree_full(void *p, size_t n)
 	if (n < PAGES_WORTH)
 		xfree(p);
 	else
-		xfree_pages(p, n);
+		xfree_pages(p, whole_pages(n));
 }
 
 char *xstrdup(const char *s)

@@ -114,6 +114,37 @@ static void write_nested(struct json *j)
 	json_close(j, '}');
 }
 
+static long pages_mapped(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long n = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &n), 1);
+	fclose(f);
+	return n;
+}
+
+/* More than half of a huge page is had as a whole one, and given back so. */
+static void full_pages_are_all_given_back(void **state)
+{
+	static const size_t sizes[] = {1,       (1 << 20) - 1, (1 << 20) + 1, 1482600,
+				       2 << 20, 2363392,       (3 << 20) + 1, (7 << 20) / 2};
+	const size_t n = sizeof(sizes) / sizeof(sizes[0]);
+	long before;
+
+	(void)state;
+	pages_mapped(); /* its own memory */
+	before = pages_mapped();
+	for (size_t i = 0; i < 100 * n; i++) {
+		char *p = xmalloc_full(sizes[i % n]);
+
+		p[0] = p[sizes[i % n] - 1] = 1;
+		xfree_full(p, sizes[i % n]);
+	}
+	assert_true(pages_mapped() < before + 64);
+}
+
 static void json_puts_commas_where_they_belong(void **state)
 {
 	(void)state;
@@ -276,6 +307,7 @@ int main(void)
 		cmocka_unit_test(err_keeps_sentence_and_code),
 		cmocka_unit_test(err_prefix_cuts_what_does_not_fit),
 		cmocka_unit_test(vec_grows_and_zeroes),
+		cmocka_unit_test(full_pages_are_all_given_back),
 		cmocka_unit_test(json_puts_commas_where_they_belong),
 		cmocka_unit_test(json_escapes_strings),
 		cmocka_unit_test(numbers_read_well),
