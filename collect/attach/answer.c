@@ -423,16 +423,12 @@ static void add_table_command(struct work *w, const struct loaded *l, const stru
 	w->records.v[w->records.n - 1].probes = 0;
 }
 
-/* The block of a binding, and its commands; none if nothing is to be bound. */
-int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+static int add_block(struct work *w, const struct loaded *l, struct binding *b, size_t len,
+		     struct err *err)
 {
-	size_t len = bind_size(b);
 	uint32_t calls_end;
-	int code;
+	int code = answer_choose_thunk(w, l, b, err);
 
-	if (!len)
-		return 0;
-	code = answer_choose_thunk(w, l, b, err);
 	if (!code)
 		code = find_places(w, l, b, len, err);
 	if (code)
@@ -456,6 +452,20 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	if (calls_end > w->out->calls_end)
 		w->out->calls_end = calls_end;
 	return 0;
+}
+
+/* The block of a binding, and its commands; none if nothing is to be bound. */
+int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+{
+	struct bind_layout layout;
+	int code;
+
+	bind_layout_make(&layout, b);
+	b->layout = &layout;
+	code = layout.size ? add_block(w, l, b, layout.size, err) : 0;
+	b->layout = NULL;
+	bind_layout_free(&layout);
+	return code;
 }
 
 /* To patch it would take that right from the program. */

@@ -5,6 +5,7 @@
 
 #include "collect/attach/answer.h"
 #include "inject/bind/bind.h"
+#include "inject/bind/bind_layout.h"
 #include "inject/bind/space.h"
 
 struct loaded { /* a module in the process */

@@ -21,7 +21,7 @@
 #include "inject/plan/action.h"
 #include "inject/plan/action_pages.h"
 #include "inject/plan/stub.h"
-#include "inject/bind/unwind.h"
+#include "inject/bind/bind_layout.h"
 #include "inject/plan/window.h"
 
 #define PAGE 4096ull
@@ -35,156 +35,6 @@ bool bind_is_selected(const struct binding *b, uint32_t function)
 bool bind_sleeps(const struct binding *b, const struct plan_probe *p)
 {
 	return b->sleeps && b->sleeps(b->sleeps_ctx, p);
-}
-
-static bool is_inside(const struct binding *b, const struct plan_site *site)
-{
-	return !b->to || (site->vaddr >= b->from && site->vaddr + site->window <= b->to);
-}
-
-static bool is_wanted(const struct binding *b, const struct plan_site *site)
-{
-	if (!is_inside(b, site))
-		return false;
-	return b->whole || bind_is_selected(b, site->function) || (b->hooks && site->has_hook) ||
-	       site->has_place;
-}
-
-/* The site whose window holds vaddr, or plan->nsites. */
-static size_t site_at(const struct plan *plan, uint64_t vaddr)
-{
-	size_t lo = partition_point(i, plan->nsites, plan->sites[i].vaddr <= vaddr);
-
-	if (lo && vaddr - plan->sites[lo - 1].vaddr < plan->sites[lo - 1].window)
-		return lo - 1;
-	return plan->nsites;
-}
-
-void bind_support(const struct plan *plan, uint8_t *bound, size_t i)
-{
-	while (i < plan->nsites && !bound[i]) {
-		const struct plan_site *site = &plan->sites[i];
-
-		bound[i] = true;
-		if (!site->landing)
-			return;
-		if (site->patch_len == 1)
-			bind_support(plan, bound, site_at(plan, site->vaddr + 1));
-		for (unsigned k = 0; k < site->nrelays; k++)
-			bind_support(plan, bound, site_at(plan, plan_relay_vaddr(plan, site, k)));
-		i = site_at(plan, site->landing);
-	}
-}
-
-/* One byte a site. */
-static uint8_t *list_bound(const struct binding *b)
-{
-	uint8_t *bound = xcalloc(b->plan->nsites + 1, 1);
-
-	for (size_t i = 0; i < b->plan->nsites; i++)
-		if (is_wanted(b, &b->plan->sites[i]))
-			bind_support(b->plan, bound, i);
-	return bound;
-}
-
-/* Where the tables begin, after this many bytes of head and stubs. */
-static size_t tables_at(size_t stubs_end)
-{
-	return (stubs_end + UNWIND_ALIGN - 1) & -(size_t)UNWIND_ALIGN;
-}
-
-/* Where the first stub begins: after the commons, of which there is always one pair. */
-static uint32_t stubs_at(const struct plan *plan)
-{
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < plan->nactions; i++)
-		n += action_has_common(&plan->actions[i]);
-	return KRON_BLOCK_HEAD + (n ? n : 1) * 2 * ACTION_COMMON_LEN;
-}
-
-uint32_t bind_lay_out(const struct binding *b, uint32_t *stub_at)
-{
-	struct unwind_cursor c = {.at = stubs_at(b->plan)};
-	uint8_t *bound = list_bound(b);
-	bool any = false;
-
-	for (size_t i = 0; i < b->plan->nsites; i++) {
-		stub_at[i] = bound[i] ? unwind_next(&c, &b->plan->sites[i]) : 0;
-		any |= bound[i];
-	}
-	xfree(bound);
-	return any ? c.at : 0;
-}
-
-/* A file's description does not say all that would have to be known to make them again. */
-static struct unwind_names count_names(const struct binding *b, const uint32_t *stub_at)
-{
-	struct unwind_names names = {0, 0};
-
-	if (!b->whole)
-		unwind_names_add(&names, b->plan, stub_at, NULL, NULL);
-	return names;
-}
-
-static size_t size_of_block(const struct binding *b, const uint32_t *stub_at, uint32_t end)
-{
-	struct unwind_names names = count_names(b, stub_at);
-	size_t spots = 0, traps = 0;
-
-	for (size_t i = 0; end && i < b->plan->nsites; i++) {
-		spots += stub_at[i] ? unwind_count(&b->plan->sites[i]) : 0;
-		traps += stub_at[i] && unwind_is_trap(&b->plan->sites[i]);
-	}
-	return end ? (tables_at(end) + unwind_size(spots, traps, end, &names) + PAGE - 1) & -PAGE
-		   : 0;
-}
-
-static uint32_t *stubs_of(const struct binding *b, uint32_t *end)
-{
-	uint32_t *stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
-
-	*end = bind_lay_out(b, stub_at);
-	return stub_at;
-}
-
-size_t bind_stubs_size(const struct binding *b)
-{
-	uint32_t end;
-
-	xfree(stubs_of(b, &end));
-	return end ? tables_at(end) : 0;
-}
-
-size_t bind_size(const struct binding *b)
-{
-	uint32_t end, *stub_at = stubs_of(b, &end);
-	size_t size = size_of_block(b, stub_at, end);
-
-	xfree(stub_at);
-	return size;
-}
-
-static size_t table_size(const struct plan *plan, const uint32_t *stub_at)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < plan->nsites; i++)
-		n += stub_at[i] && plan->sites[i].patch_len == WINDOW_FAR;
-	return (n * sizeof(uint64_t) + PAGE - 1) & -PAGE;
-}
-
-size_t bind_table_size(const struct binding *b)
-{
-	uint32_t *stub_at, end;
-	size_t size;
-
-	if (b->plan->copied_lo == b->plan->copied_hi)
-		return 0;
-	stub_at = stubs_of(b, &end);
-	size = table_size(b->plan, stub_at);
-	xfree(stub_at);
-	return size;
 }
 
 /* ---- filling in ---- */
@@ -610,18 +460,30 @@ struct bind_parts {
 	struct placing pl;
 	struct bound bound; /* block and patches: of the part at work */
 	struct far_words words;
-	uint32_t stubs_end;
+	struct bind_layout layout;
 	size_t site;   /* the next one */
 	uint32_t from; /* where the next part begins */
 };
+
+/* Whoever asked for the size has it already. */
+static void take_layout(struct bind_layout *out, const struct binding *b)
+{
+	if (!b->layout || !b->layout->stub_at) {
+		bind_layout_make(out, b);
+		return;
+	}
+	*out = *b->layout;
+	b->layout->stub_at = NULL;
+}
 
 static void begin(struct bind_parts *p, const struct binding *b)
 {
 	*p = (struct bind_parts){
 		.pl = {.b = b, .common_at = xcalloc(b->plan->nactions + 1, sizeof(uint32_t))}};
-	p->pl.stub_at = p->bound.stub_at = stubs_of(b, &p->stubs_end);
-	p->bound.block_len = size_of_block(b, p->bound.stub_at, p->stubs_end);
-	p->bound.table_len = b->no_patches ? 0 : table_size(b->plan, p->bound.stub_at);
+	take_layout(&p->layout, b);
+	p->pl.stub_at = p->bound.stub_at = p->layout.stub_at;
+	p->bound.block_len = p->layout.size;
+	p->bound.table_len = b->no_patches ? 0 : bind_far_words(b->plan, p->bound.stub_at);
 	p->bound.table = p->bound.table_len ? xcalloc(1, p->bound.table_len) : NULL;
 	p->words = (struct far_words){.addr = b->table, .v = p->bound.table};
 	measure_span(b, &p->bound);
@@ -659,7 +521,7 @@ static bool place_sites(struct bind_parts *p, size_t end)
 	const struct binding *b = p->pl.b;
 
 	if (!p->from) {
-		place_head(b, p->pl.bytes, (uint32_t)tables_at(p->stubs_end));
+		place_head(b, p->pl.bytes, (uint32_t)bind_tables_at(p->layout.stubs_end));
 		place_commons(&p->pl);
 		if (!place_own_hook(&p->pl))
 			return false;
@@ -683,19 +545,15 @@ static void place_tables(const struct bind_parts *p, uint8_t *out)
 				  .stub_at = bound->stub_at,
 				  .bias = b->bias,
 				  .block = b->block,
-				  .stubs_at = stubs_at(b->plan),
-				  .stubs_end = p->stubs_end,
+				  .stubs_at = bind_stubs_at(b->plan),
+				  .stubs_end = p->layout.stubs_end,
 				  .lo = bound->patch_addr,
 				  .hi = bound->patch_addr + bound->patch_len,
-				  .names = count_names(b, bound->stub_at)};
-	size_t from = tables_at(p->stubs_end);
+				  .nspots = p->layout.nspots,
+				  .ntraps = p->layout.ntraps,
+				  .names = p->layout.names};
+	size_t from = bind_tables_at(p->layout.stubs_end);
 
-	for (size_t i = 0; i < b->plan->nsites; i++) {
-		if (!bound->stub_at[i])
-			continue;
-		in.nspots += unwind_count(&b->plan->sites[i]);
-		in.ntraps += unwind_is_trap(&b->plan->sites[i]);
-	}
 	memset(out, 0, bound->block_len - from);
 	unwind_make(out, b->block + from, &in);
 }
@@ -713,10 +571,10 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 	bool reaches = true;
 
 	begin(&p, b);
-	if (p.stubs_end) {
+	if (p.layout.stubs_end) {
 		take_room(&p, b->plan->nsites, p.bound.block_len);
 		reaches = place_sites(&p, b->plan->nsites);
-		place_tables(&p, p.bound.block + tables_at(p.stubs_end));
+		place_tables(&p, p.bound.block + bind_tables_at(p.layout.stubs_end));
 	}
 	xfree(p.pl.common_at);
 	*out = p.bound;
@@ -741,7 +599,7 @@ static size_t find_end(const struct bind_parts *p, uint32_t *end)
 	const struct plan *plan = p->pl.b->plan;
 	size_t i = p->site;
 
-	*end = (uint32_t)tables_at(p->stubs_end);
+	*end = (uint32_t)bind_tables_at(p->layout.stubs_end);
 	for (; i < plan->nsites; i++) {
 		if (p->bound.stub_at[i] < p->from + PART)
 			continue;
@@ -758,7 +616,7 @@ int bind_next(struct bind_parts *p, struct bind_part *out, struct err *err)
 
 	if (p->from == p->bound.block_len)
 		return 0;
-	if (p->from < tables_at(p->stubs_end)) {
+	if (p->from < bind_tables_at(p->layout.stubs_end)) {
 		size_t site = find_end(p, &end);
 
 		take_room(p, site, end - p->from);

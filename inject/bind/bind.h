@@ -49,6 +49,8 @@ struct binding {
 	const uint32_t *events; /* numbers of the session's user events; of a function
 					       * with BIND_EXIT: its exit */
 	size_t nevents;         /* all that the plan's places name */
+	/* Of the same plan and sites, for the next bind_make(), which takes its list; NULL: there is none. */
+	struct bind_layout *layout;
 };
 
 #define SELECTED_CALLSITES 2
