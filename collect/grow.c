@@ -44,11 +44,6 @@ void segment_wait(struct segment *seg, uint32_t seen, uint32_t ms)
 	futex(&seg->ctl->wake_collector, FUTEX_WAIT, seen, &ts);
 }
 
-/*
- * Nobody asks for the first chunks of all before there is need: most programs that are recorded run for milliseconds, and
- * getting pages that they do not touch takes longer.  Once the runtime has asked, there are SEGMENT_CHUNKS_FIRST; and once
- * those were few, RESERVE are free: a busy thread fills them in some 7 ms, and so long may it take until we get a processor.
- */
 static bool is_short_of_chunks(struct segment *seg, uint32_t wanted)
 {
 	uint32_t ready = segment_ready(seg);
@@ -56,10 +51,12 @@ static bool is_short_of_chunks(struct segment *seg, uint32_t wanted)
 
 	if (ready >= segment_limit(seg))
 		return false;
-	if (2 * (int64_t)free < (int64_t)ready || free < (int64_t)wanted)
+	if (ready < SEGMENT_CHUNKS_FIRST || 2 * (int64_t)free < (int64_t)ready ||
+	    free < (int64_t)wanted)
 		return true;
-	return ready != SEGMENT_CHUNKS_FIRST && (ready < SEGMENT_CHUNKS_FIRST || free < RESERVE) &&
-	       __atomic_load_n(&seg->ctl->wake_collector, __ATOMIC_RELAXED);
+	/* The runtime has asked before: a busy thread fills RESERVE chunks in some 7 ms, and so
+	 * long may it take until we get a processor. */
+	return free < RESERVE && __atomic_load_n(&seg->ctl->wake_collector, __ATOMIC_RELAXED);
 }
 
 void grow_pool(struct segment *seg, uint32_t wanted)

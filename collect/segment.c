@@ -221,7 +221,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	set_node(seg, opt->node);
 	ctl->chunks_max = seg->chunks_limit;
 	ctl->chunks_ready = 0;
-	seg->ready = seg->paged = 0;
+	seg->ready = 0;
 	ctl->free_count = 0;
 	ctl->lost_unowned = 0;
 	ctl->next_seq = 1;
@@ -251,7 +251,7 @@ static int add_lanes(struct segment *seg, const struct segment_options *opt, str
 		code = fill_ctl(seg, opt, err);
 	if (code)
 		return code;
-	got = segment_grow(seg, SEGMENT_CHUNKS_START);
+	got = segment_grow(seg, seg->late ? SEGMENT_CHUNKS_FIRST : SEGMENT_CHUNKS_START);
 	if (got < SEGMENT_CHUNKS_MIN)
 		return err_set(err, ENOSPC,
 			       "%s has room for %u of the %u chunks (64 KiB each) that a "

@@ -36,7 +36,8 @@
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
 #define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; kron-grow gets the rest */
-#define SEGMENT_CHUNKS_FIRST 64u /* it gets them whatever the memory cgroups have left */
+#define SEGMENT_CHUNKS_FIRST \
+	64u /* it gets them whatever the memory cgroups have left; late: free at once */
 
 struct segment {
 	char name[OBJECT_NAME]; /* "/kron-..." as shm_open() takes it */
@@ -66,7 +67,6 @@ struct segment {
 	bool late;            /* own, and its first pages come when they are touched */
 	bool stays;           /* a board that was made by `kron board create` */
 	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
-	uint32_t paged; /* chunks whose pages were asked for; late: fewer than ready, at first */
 	struct keeper keeper; /* own, as long as we are its recorder */
 	struct keeper_options keeping;
 	struct holder held;  /* own */
@@ -110,7 +110,7 @@ uint64_t segment_share(uint64_t cgroup_left);
 
 /*
  * Make a segment, or come to the board that opt->board names: sampling off, gates closed,
- * SEGMENT_CHUNKS_START free chunks.  -ENOSPC with a sentence when /dev/shm has no room for
+ * SEGMENT_CHUNKS_START free chunks, or late SEGMENT_CHUNKS_FIRST.  -ENOSPC with a sentence when /dev/shm has no room for
  * SEGMENT_CHUNKS_MIN chunks.  -EBUSY: another recorder is on the board, or was and was killed,
  * or processes of its recording still run.
  */

@@ -7,7 +7,7 @@
  *                                   └── raised: threads stand still for want of a chunk each
  *
  * kron-grow gets the pages, kron-drain raises the limit.  The first chunks of memory of our own are free before they
- * have pages: those come when a thread takes the chunk, or when kron-grow is called the first time.
+ * have pages: those come when a thread takes the chunk.
  */
 #define _GNU_SOURCE
 #include "collect/segment.h"
@@ -67,19 +67,13 @@ static uint32_t fit_cgroups(struct segment *seg, uint32_t ready, uint32_t n)
 	return n < share ? n : (uint32_t)share;
 }
 
-/* 0: the first `to` chunks have pages, or will have them as soon as they are touched. */
-static int get_chunks(struct segment *seg, uint32_t to)
+/* Chunks [from, to) have pages, or will have them as soon as they are touched. */
+static int get_chunks(const struct segment *seg, uint32_t from, uint32_t to)
 {
-	uint32_t from = seg->paged;
-	int code;
-
-	if (seg->late && to <= SEGMENT_CHUNKS_START)
+	if (seg->late && to <= SEGMENT_CHUNKS_FIRST)
 		return 0;
-	code = object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)from * KRON_CHUNK_SIZE,
+	return object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)from * KRON_CHUNK_SIZE,
 				(uint64_t)(to - from) * KRON_CHUNK_SIZE);
-	if (!code)
-		seg->paged = to;
-	return code;
 }
 
 uint32_t segment_grow(struct segment *seg, uint32_t n)
@@ -90,7 +84,7 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	n = n < left ? n : left;
 	n = fit_cgroups(seg, ready, n);
 	/* Halve the wish until /dev/shm grants it. */
-	while (n && get_chunks(seg, ready + n))
+	while (n && get_chunks(seg, ready, ready + n))
 		n /= 2;
 	if (!n)
 		return 0;

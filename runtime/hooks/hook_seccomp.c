@@ -23,7 +23,6 @@
 void rt_quiet(void)
 {
 	if (!kron_rt.quiet) {
-		rt_collector_wake(); /* nobody can ask for chunks later */
 		rt_memory_open_ahead();
 		rt_thread_prepare_quiet();
 	}
