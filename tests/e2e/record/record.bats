@@ -411,3 +411,33 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ "$(grep -c 'no module' err)" = 1 ]
 	grep -q 'my.probe: libnone:a and 2 more: ' err
 }
+
+# It can neither wait for chunks nor ask for them, so there must be some.
+@test "a program with a seccomp filter loses nothing of its first 160,000 samples" {
+	cat >filtered.c <<-'EOF'
+		#include <linux/filter.h>
+		#include <linux/seccomp.h>
+		#include <sys/prctl.h>
+		__attribute__((noipa)) int leaf(int x) { __asm__ volatile("nop; nop; nop; nop; nop"); return x + 1; }
+		int main(void)
+		{
+			struct sock_filter all[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+			struct sock_fprog p = {1, all};
+			int n = 0;
+
+			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+				return 77;
+			while (n < 80000)
+				n = leaf(n);
+			return 0;
+		}
+	EOF
+	compile filtered filtered.c
+	[ "$(cat /proc/sys/vm/overcommit_memory)" != 2 ] || skip "chunks come when they are asked for"
+	for _ in 1 2 3 4 5 6; do
+		run "$KRON" record -q -o t -- ./filtered
+		[ "$status" != 77 ] || skip "no seccomp filters here"
+		[ "$status" = 0 ]
+		[ "$("$KRON" info --json t | json 'd["lost"], d["samples"] > 160000')" = "(0, True)" ]
+	done
+}
