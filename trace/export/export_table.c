@@ -102,10 +102,13 @@ static void start_row(const struct export_table *w, int64_t *row, enum kind kind
 	row[EXPORT_TABLE_end_ns] = row[EXPORT_TABLE_time_ns];
 }
 
-static void set_duration(const struct export_table *w, int64_t *row, uint64_t ticks)
+/* From moment to moment: that is not short on average, and what is nested stays so. */
+static void set_end(const struct export_table *w, int64_t *row, uint64_t tsc)
 {
-	row[EXPORT_TABLE_duration_ns] = (int64_t)trace_ns(w->t, ticks);
-	row[EXPORT_TABLE_end_ns] += row[EXPORT_TABLE_duration_ns];
+	int64_t end = (int64_t)trace_time(w->t, tsc);
+
+	row[EXPORT_TABLE_duration_ns] = end - row[EXPORT_TABLE_time_ns];
+	row[EXPORT_TABLE_end_ns] = end;
 }
 
 static void put_row(const struct export_table *w, const int64_t *row)
@@ -133,7 +136,6 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 {
 	struct export_table *w = ctx;
 	struct frame *f = &w->frames.v[c->node];
-	uint64_t ticks = c->exit_tsc - c->entry_tsc;
 	int64_t row[EXPORT_TABLE_NUMBERS];
 
 	(void)e;
@@ -143,8 +145,9 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 				: KIND_call,
 		  c->entry_tsc);
 	row[EXPORT_TABLE_cpu] = f->cpu;
-	set_duration(w, row, ticks);
-	row[EXPORT_TABLE_self_ns] = (int64_t)trace_ns(w->t, ticks - c->children_tsc);
+	set_end(w, row, c->exit_tsc);
+	row[EXPORT_TABLE_self_ns] = (int64_t)trace_time(w->t, c->exit_tsc - c->children_tsc) -
+				    row[EXPORT_TABLE_time_ns];
 	row[EXPORT_TABLE_depth] = c->depth;
 	row[EXPORT_TABLE_function] = name_of(w, c->function);
 	row[EXPORT_TABLE_module] = module_of(w, c->function);
@@ -245,7 +248,7 @@ static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
 	(void)lane;
 	start_row(w, row, o->preempted ? KIND_preempted : KIND_waiting, o->out);
 	row[EXPORT_TABLE_cpu] = o->from_cpu;
-	set_duration(w, row, o->in - o->out);
+	set_end(w, row, o->in);
 	row[EXPORT_TABLE_value] = o->to_cpu;
 	put_row(w, row);
 }

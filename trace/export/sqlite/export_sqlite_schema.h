@@ -98,85 +98,87 @@ static const char schema_indexes[] =
 	"CREATE INDEX off_thread ON off(trace_id, thread_id, start);\n";
 
 #define NS(x) "CAST(" x " * t.tick_ns AS INT)"
+/* So many ticks from a moment on: not short on average, as what is cut off at its end only would be. */
+#define SPAN_NS(from, ticks) "(" NS("(" from " + " ticks ")") " - " NS(from) ")"
+/* clang-format takes the macros for calls. */
+/* clang-format off */
 static const char schema_views[] =
 	/* as kron report: total of outermost calls; min, avg, max without calls across a loss, min without those that ran on */
 	"CREATE VIEW functions AS SELECT f.trace_id, f.function_id, f.name AS function,"
-	" m.path AS module, s.calls, " NS("s.total") " AS total_ns, " NS("s.self") " AS self_ns, " NS("s.min") " AS min_ns, " NS("s.avg") " AS avg_ns, " NS(
-		"s.max") " AS max_ns, s.inferred, f.level,"
-			 " CASE WHEN y.value = 'yes' THEN CAST((s.total - s.off) * t.tick_ns AS INT) END AS on_cpu_ns "
-			 "FROM (SELECT c.trace_id, n.function_id, count(*) AS calls,"
-			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.ticks END) AS total, sum(c.self) AS self,"
-			 " coalesce(min(CASE WHEN NOT c.spans_loss AND c.end < 2 THEN c.ticks END),"
-			 "  min(CASE WHEN NOT c.spans_loss THEN c.ticks END),"
-			 "  min(CASE WHEN c.end < 2 THEN c.ticks END), min(c.ticks)) AS min,"
-			 " coalesce(avg(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), avg(c.ticks)) AS avg,"
-			 " coalesce(max(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), max(c.ticks)) AS max,"
-			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.off END) AS off,"
-			 " sum(c.end = 1) AS inferred FROM call c JOIN node n USING(trace_id, node_id)"
-			 " GROUP BY c.trace_id, n.function_id) s JOIN function f USING(trace_id, function_id)"
-			 " LEFT JOIN module m USING(trace_id, module_id) JOIN trace t USING(trace_id)"
-			 " LEFT JOIN session y ON y.trace_id = f.trace_id AND y.key = 'switches';\n"
-			 "CREATE VIEW intervals AS SELECT c.trace_id, c.sample_id, c.exit_id, c.parent_id,"
-			 " c.node_id, h.thread_id, f.function_id, f.name AS function, n.depth, s.cpu, " NS("s.tick") " AS start_ns, " NS("c.ticks") " AS duration_ns, " NS(
-				 "c.self") " AS self_ns,"
-					   " CASE c.end WHEN 0 THEN 'exit' WHEN 1 THEN 'inferred' ELSE 'running' END AS end,"
-					   " c.recursive, c.spans_loss, p.pid, h.tid,"
-					   " CASE WHEN y.value = 'yes' THEN CAST((c.ticks - c.off) * t.tick_ns AS INT) END AS on_cpu_ns FROM call c JOIN sample s USING(trace_id, sample_id)"
-					   " JOIN node n USING(trace_id, node_id) JOIN function f USING(trace_id, function_id)"
-					   " JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
-					   " JOIN trace t USING(trace_id)"
-					   " LEFT JOIN session y ON y.trace_id = c.trace_id AND y.key = 'switches';\n"
-					   "CREATE VIEW call_tree AS SELECT n.trace_id, n.node_id, n.parent_id, n.depth, n.function_id,"
-					   " f.name AS function, n.calls, " NS("n.total") " AS total_ns, " NS(
-						   "n.self") " AS self_ns"
-							     " FROM node n JOIN function f USING(trace_id, function_id) JOIN trace t USING(trace_id);\n"
-							     "CREATE VIEW cpu_occupancy AS SELECT s.trace_id, s.cpu, " NS(
-								     "sum(s.stop - s.start)") " AS busy_ns,"
-											      " round(100.0 * sum(s.stop - s.start) / max(1, t.last_tick - t.first_tick), 2) AS percent,"
-											      " count(*) AS stays, count(DISTINCT s.thread_id) AS threads, sum(s.samples) AS samples"
-											      " FROM stay s JOIN trace t USING(trace_id) GROUP BY s.trace_id, s.cpu;\n"
-											      "CREATE VIEW samples AS SELECT s.trace_id, s.sample_id, y.name AS type, " NS(
-												      "s.tick") " AS time_ns, p.pid, h.tid, s.cpu, s.event, s.data, f.name AS function,"
-														" m.path AS module, s.thread_id, p.process_id FROM sample s JOIN sample_type y USING(type)"
-														" JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
-														" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
-														" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
-														" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
-														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, e.payload_type, s.data,"
-														" CASE WHEN e.payload <> '' THEN coalesce(v.state, 'whole') END AS value_state"
-														" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event"
-														" LEFT JOIN event_value v ON v.trace_id = s.trace_id AND v.sample_id = s.sample_id;\n"
-														"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
-														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
-														"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"
-														" m.from_cpu, m.to_cpu FROM migration m JOIN samples s USING(trace_id, sample_id);\n";
+	" m.path AS module, s.calls, " NS("s.total") " AS total_ns, " NS("s.self") " AS self_ns, " NS("s.min")
+	" AS min_ns, " NS("s.avg") " AS avg_ns, " NS("s.max") " AS max_ns, s.inferred, f.level,"
+	" CASE WHEN y.value = 'yes' THEN CAST((s.total - s.off) * t.tick_ns AS INT) END AS on_cpu_ns "
+	"FROM (SELECT c.trace_id, n.function_id, count(*) AS calls,"
+	" sum(CASE WHEN c.recursive THEN 0 ELSE c.ticks END) AS total, sum(c.self) AS self,"
+	" coalesce(min(CASE WHEN NOT c.spans_loss AND c.end < 2 THEN c.ticks END),"
+	" min(CASE WHEN NOT c.spans_loss THEN c.ticks END),"
+	" min(CASE WHEN c.end < 2 THEN c.ticks END), min(c.ticks)) AS min,"
+	" coalesce(avg(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), avg(c.ticks)) AS avg,"
+	" coalesce(max(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), max(c.ticks)) AS max,"
+	" sum(CASE WHEN c.recursive THEN 0 ELSE c.off END) AS off,"
+	" sum(c.end = 1) AS inferred FROM call c JOIN node n USING(trace_id, node_id)"
+	" GROUP BY c.trace_id, n.function_id) s JOIN function f USING(trace_id, function_id)"
+	" LEFT JOIN module m USING(trace_id, module_id) JOIN trace t USING(trace_id)"
+	" LEFT JOIN session y ON y.trace_id = f.trace_id AND y.key = 'switches';\n"
+	"CREATE VIEW intervals AS SELECT c.trace_id, c.sample_id, c.exit_id, c.parent_id,"
+	" c.node_id, h.thread_id, f.function_id, f.name AS function, n.depth, s.cpu, " NS("s.tick")
+	" AS start_ns, " SPAN_NS("s.tick", "c.ticks") " AS duration_ns, " SPAN_NS("s.tick", "c.self")
+	" AS self_ns, CASE c.end WHEN 0 THEN 'exit' WHEN 1 THEN 'inferred' ELSE 'running' END AS end,"
+	" c.recursive, c.spans_loss, p.pid, h.tid, CASE WHEN y.value = 'yes' THEN "
+	SPAN_NS("s.tick", "(c.ticks - c.off)")
+	" END AS on_cpu_ns FROM call c JOIN sample s USING(trace_id, sample_id)"
+	" JOIN node n USING(trace_id, node_id) JOIN function f USING(trace_id, function_id)"
+	" JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
+	" JOIN trace t USING(trace_id)"
+	" LEFT JOIN session y ON y.trace_id = c.trace_id AND y.key = 'switches';\n"
+	"CREATE VIEW call_tree AS SELECT n.trace_id, n.node_id, n.parent_id, n.depth, n.function_id,"
+	" f.name AS function, n.calls, " NS("n.total") " AS total_ns, " NS("n.self") " AS self_ns"
+	" FROM node n JOIN function f USING(trace_id, function_id) JOIN trace t USING(trace_id);\n"
+	"CREATE VIEW cpu_occupancy AS SELECT s.trace_id, s.cpu, " NS("sum(s.stop - s.start)") " AS busy_ns,"
+	" round(100.0 * sum(s.stop - s.start) / max(1, t.last_tick - t.first_tick), 2) AS percent,"
+	" count(*) AS stays, count(DISTINCT s.thread_id) AS threads, sum(s.samples) AS samples"
+	" FROM stay s JOIN trace t USING(trace_id) GROUP BY s.trace_id, s.cpu;\n"
+	"CREATE VIEW samples AS SELECT s.trace_id, s.sample_id, y.name AS type, " NS("s.tick")
+	" AS time_ns, p.pid, h.tid, s.cpu, s.event, s.data, f.name AS function,"
+	" m.path AS module, s.thread_id, p.process_id FROM sample s JOIN sample_type y USING(type)"
+	" JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
+	" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
+	" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
+	" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
+	"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, e.payload_type, s.data,"
+	" CASE WHEN e.payload <> '' THEN coalesce(v.state, 'whole') END AS value_state"
+	" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event"
+	" LEFT JOIN event_value v ON v.trace_id = s.trace_id AND v.sample_id = s.sample_id;\n"
+	"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
+	" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
+	"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"
+	" m.from_cpu, m.to_cpu FROM migration m JOIN samples s USING(trace_id, sample_id);\n";
 /* on_cpu_ns: NULL where no context switches were recorded */
 static const char schema_switch_views[] =
-	"CREATE VIEW switches AS SELECT s.trace_id, s.switch_id, k.name AS kind,"
-	" " NS("s.tick") " AS time_ns, p.pid, CASE WHEN s.kind < 4 THEN s.tid END AS tid, s.cpu,"
-			 " h.name AS thread, s.thread_id, CASE WHEN s.kind = 4 THEN s.tid END AS lost"
-			 " FROM switch s JOIN switch_kind k USING(kind) JOIN trace t USING(trace_id)"
-			 " LEFT JOIN thread h ON h.trace_id = s.trace_id AND h.thread_id = s.thread_id"
-			 " LEFT JOIN process p ON p.trace_id = h.trace_id AND p.process_id = h.process_id;\n"
-			 "CREATE VIEW off_cpu AS SELECT o.trace_id, o.thread_id, p.pid, h.tid,"
-			 " " NS("o.start") " AS start_ns, " NS(
-				 "(o.stop - o.start)") " AS duration_ns, o.preempted,"
-						       " o.from_cpu, o.to_cpu FROM off o JOIN thread h USING(trace_id, thread_id)"
-						       " JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id);\n"
-						       "CREATE VIEW thread_times AS SELECT h.trace_id, h.thread_id, p.pid, h.tid, h.name,"
-						       " " NS("(h.last - h.first)") " AS wall_ns,"
-										    " CASE WHEN y.value = 'yes' THEN " NS(
-											    "(h.last - h.first - coalesce(o.off, 0))") " END AS on_cpu_ns,"
-																       " " NS("coalesce(o.off - o.forced, 0)") " AS waiting_ns, " NS(
-																	       "coalesce(o.forced, 0)") " AS preempted_ns,"
-																					" coalesce(o.waits, 0) AS waits, coalesce(o.preemptions, 0) AS preemptions"
-																					" FROM thread h JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id)"
-																					" LEFT JOIN session y ON y.trace_id = h.trace_id AND y.key = 'switches'"
-																					" LEFT JOIN (SELECT trace_id, thread_id, sum(stop - start) AS off,"
-																					" sum(CASE WHEN preempted THEN stop - start ELSE 0 END) AS forced,"
-																					" sum(NOT preempted) AS waits, sum(preempted) AS preemptions"
-																					" FROM off GROUP BY trace_id, thread_id) o"
-																					" ON o.trace_id = h.trace_id AND o.thread_id = h.thread_id;\n";
+	"CREATE VIEW switches AS SELECT s.trace_id, s.switch_id, k.name AS kind, " NS("s.tick")
+	" AS time_ns, p.pid, CASE WHEN s.kind < 4 THEN s.tid END AS tid, s.cpu,"
+	" h.name AS thread, s.thread_id, CASE WHEN s.kind = 4 THEN s.tid END AS lost"
+	" FROM switch s JOIN switch_kind k USING(kind) JOIN trace t USING(trace_id)"
+	" LEFT JOIN thread h ON h.trace_id = s.trace_id AND h.thread_id = s.thread_id"
+	" LEFT JOIN process p ON p.trace_id = h.trace_id AND p.process_id = h.process_id;\n"
+	"CREATE VIEW off_cpu AS SELECT o.trace_id, o.thread_id, p.pid, h.tid, " NS("o.start")
+	" AS start_ns, " SPAN_NS("o.start", "(o.stop - o.start)") " AS duration_ns, o.preempted,"
+	" o.from_cpu, o.to_cpu FROM off o JOIN thread h USING(trace_id, thread_id)"
+	" JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id);\n"
+	"CREATE VIEW thread_times AS SELECT h.trace_id, h.thread_id, p.pid, h.tid, h.name, "
+	NS("(h.last - h.first)") " AS wall_ns, CASE WHEN y.value = 'yes' THEN "
+	NS("(h.last - h.first - coalesce(o.off, 0))") " END AS on_cpu_ns, "
+	NS("coalesce(o.off - o.forced, 0)") " AS waiting_ns, " NS("coalesce(o.forced, 0)") " AS preempted_ns,"
+	" coalesce(o.waits, 0) AS waits, coalesce(o.preemptions, 0) AS preemptions"
+	" FROM thread h JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id)"
+	" LEFT JOIN session y ON y.trace_id = h.trace_id AND y.key = 'switches'"
+	" LEFT JOIN (SELECT trace_id, thread_id, sum(stop - start) AS off,"
+	" sum(CASE WHEN preempted THEN stop - start ELSE 0 END) AS forced,"
+	" sum(NOT preempted) AS waits, sum(preempted) AS preemptions"
+	" FROM off GROUP BY trace_id, thread_id) o"
+	" ON o.trace_id = h.trace_id AND o.thread_id = h.thread_id;\n";
+/* clang-format on */
+#undef SPAN_NS
 #undef NS
 
 #endif
