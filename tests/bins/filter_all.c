@@ -33,7 +33,7 @@ static void *work(void *arg)
 	/* one after the other */
 	for (unsigned long i = (unsigned long)arg * 300; i; i--)
 		sink++;
-	for (int i = 0; i < 200000; i++)
+	for (int i = 0; i < 50000; i++)
 		n = counted(n);
 	__atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);
 	for (;;)
