@@ -4,7 +4,7 @@
 #
 #     make -j N -f scripts/builds.mk BUILD=... WORK=...
 #
-# Each leaves WORK/NAME.log, and WORK/NAME.ok when it was right.
+# Each leaves WORK/NAME.log, and WORK/NAME.ok when it was right.  In BUILD nothing is made: others use it meanwhile.
 SHELL = /bin/sh
 MAKEFLAGS += --no-print-directory
 ask = $(shell MAKEFLAGS= make -s -C $(BUILD) $(1) | tail -n 1)
@@ -33,18 +33,18 @@ all: distcheck tsan
 .PHONY: all unpacked distcheck tsan
 
 unpacked:
-	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/src && $(MAKE) --quiet -C $(BUILD) dist && \
-		tar -C $(WORK)/src -xf $(BUILD)/kron-*.tar.xz && chmod -R a-w $(WORK)/src && touch $(WORK)/$@.ok
+	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/src && $(MAKE) --quiet -C $(BUILD) distdir distdir=$(WORK)/src/kron && \
+		chmod -R a-w $(WORK)/src && touch $(WORK)/$@.ok
 
 # What is packed builds elsewhere, tests, installs, and leaves nothing.  With clang, whose UBSan knows
 # most, and ASan in the same build; fuzzers go where nobody else does: a minute of them.
-# The tarball is there already: -o dist.  That is not handed down to the `make dist` of what was unpacked.
 distcheck: unpacked
-	+@exec >$(WORK)/$@.log 2>&1 && KRON_FUZZ_SECONDS=8 FUZZ_SECONDS=8 $(MAKE) --quiet -C $(BUILD) -o dist distcheck \
+	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/pack && cd $(WORK)/pack && $(WORK)/src/kron/configure --quiet && \
+		KRON_FUZZ_SECONDS=8 FUZZ_SECONDS=8 $(MAKE) --quiet distcheck \
 		TESTS='$(unit) $(fuzzers) $(readers)' DISTCHECK_CONFIGURE_FLAGS="--enable-asan $(clang) $(flags)" && touch $(WORK)/$@.ok
 
 tsan: unpacked
 	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/$@ && cd $(WORK)/$@ && \
-		$(WORK)/src/*/configure --quiet --enable-tsan $(flags) && \
+		$(WORK)/src/kron/configure --quiet --enable-tsan $(flags) && \
 		TSAN_OPTIONS=log_path=$(WORK)/race $(MAKE) --quiet check-TESTS TESTS='$(threads)' \
 		check_PROGRAMS='$(thread_programs)' && touch $(WORK)/$@.ok

@@ -119,3 +119,16 @@ ok 1 - something
 	[[ $output == *"# left behind: "* ]]
 	rm -r "${output##*# left behind: }"
 }
+
+@test "one that waits for others begins when they have ended, with their priority" {
+	chrt --idle 0 true || skip "no SCHED_IDLE here"
+	a_test 'echo "${KRON_TEST_AFTER-none}" $(chrt --pid $$ | head -n 1) >ran'
+	touch others
+	KRON_TEST_AFTER=$T/others chrt --idle 0 "$RUN_TEST" ./t.sh >out &
+	sleep 1
+	[ ! -e ran ]
+	rm others
+	wait $!
+	[[ $(cat ran) == "none "*SCHED_OTHER ]]
+	grep -q '^ok 1' out
+}
