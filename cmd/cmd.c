@@ -2,6 +2,7 @@
 /* cmd.c - what all commands share: reading options, saying errors, paging, leaving. */
 #define _GNU_SOURCE
 #include "cmd/cmd.h"
+#include "cmd/record/inherited.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,7 @@ static void run_pager(const char *pager, int in)
 {
 	dup2(in, STDIN_FILENO);
 	close(in);
+	inherited_give();
 	signal(SIGINT, SIG_IGN); /* ^C ends kron; the pager still shows what came */
 	setenv("LESS", "FRSX", 0);
 	execl("/bin/sh", "sh", "-c", pager, (char *)NULL);

@@ -13,6 +13,7 @@
 #include "base/near.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/record/inherited.h"
 #include "collect/keeper.h"
 #include "collect/live/surgeon.h"
 #include "config.h"
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	inherited_note();
 	/* plans are a few big arrays that grow: each in a mapping of its own, which moves without
 	 * a copy and goes when it is freed */
 	mallopt(M_MMAP_THRESHOLD, 256 << 10);

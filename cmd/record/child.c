@@ -4,6 +4,7 @@
 #include "cmd/record/child.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "cmd/record/inherited.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,41 +41,12 @@ int child_open_signals_of_end(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/*
- * glibc keeps one realtime signal for setuid() in all threads.  With our first thread it sets a
- * handler, and an inherited SIG_IGN is gone; sigaction(3) does not let us near, so we ask the
- * kernel, in its own layout.
- */
-#define SIGNAL_SETXID 33
-struct kernel_sigaction {
-	uintptr_t handler;
-	unsigned long flags;
-	uintptr_t restorer;
-	uint64_t mask;
-};
-
-static bool is_setxid_ignored(void)
-{
-	struct kernel_sigaction now;
-
-	return !syscall(SYS_rt_sigaction, SIGNAL_SETXID, NULL, &now, sizeof(now.mask)) &&
-	       now.handler == (uintptr_t)SIG_IGN;
-}
-
-static void ignore_setxid(void)
-{
-	struct kernel_sigaction ignore = {.handler = (uintptr_t)SIG_IGN};
-
-	syscall(SYS_rt_sigaction, SIGNAL_SETXID, &ignore, NULL, sizeof(ignore.mask));
-}
-
 /* The soft limit is for programs that select(2); what we need depends on all that we trace. */
-static void raise_descriptors(struct child *c)
+static void raise_descriptors(void)
 {
 	struct rlimit all;
 
-	getrlimit(RLIMIT_NOFILE, &c->descriptors);
-	all = c->descriptors;
+	getrlimit(RLIMIT_NOFILE, &all);
 	all.rlim_cur = all.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &all);
 }
@@ -87,8 +58,7 @@ static void raise_descriptors(struct child *c)
 static const struct {
 	int sig;
 	void (*handler)(int);
-} own_actions[CHILD_ACTIONS] = {
-	{SIGCHLD, SIG_DFL}, {SIGXFSZ, SIG_IGN}, {SIGPIPE, SIG_IGN}, {SIGUSR2, SIG_IGN}};
+} own_actions[] = {{SIGCHLD, SIG_DFL}, {SIGXFSZ, SIG_IGN}, {SIGPIPE, SIG_IGN}, {SIGUSR2, SIG_IGN}};
 
 void child_prepare(struct child *c)
 {
@@ -96,26 +66,10 @@ void child_prepare(struct child *c)
 
 	memset(c, 0, sizeof(*c));
 	signals_of_interest(&set);
-	sigprocmask(SIG_BLOCK, &set, &c->mask);
-	for (size_t i = 0; i < CHILD_ACTIONS; i++) {
-		struct sigaction own = {.sa_handler = own_actions[i].handler};
-
-		sigaction(own_actions[i].sig, &own, &c->actions[i]);
-	}
-	raise_descriptors(c);
-	c->setxid_ignored = is_setxid_ignored();
-}
-
-/* In the child: system calls and nothing else. */
-static void execute(const struct child *c, const char *path, char *const *argv, char *const *envp)
-{
-	for (size_t i = 0; i < CHILD_ACTIONS; i++)
-		sigaction(own_actions[i].sig, &c->actions[i], NULL);
-	setrlimit(RLIMIT_NOFILE, &c->descriptors);
-	if (c->setxid_ignored)
-		ignore_setxid();
-	sigprocmask(SIG_SETMASK, &c->mask, NULL);
-	execve(path, argv, envp);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (size_t i = 0; i < sizeof(own_actions) / sizeof(own_actions[0]); i++)
+		signal(own_actions[i].sig, own_actions[i].handler);
+	raise_descriptors();
 }
 
 static void reap(pid_t pid)
@@ -132,16 +86,23 @@ static void reap(pid_t pid)
 int child_start(struct child *c, const char *path, char *const *argv, char *const *envp)
 {
 	volatile int failed = 0;
-	pid_t pid = vfork();
+	pid_t pid;
 
-	if (pid < 0)
-		return -errno;
+	inherited_take_timers();
+	pid = vfork();
+	if (pid < 0) {
+		failed = errno;
+		inherited_return_timers();
+		return -failed;
+	}
 	if (pid == 0) {
-		execute(c, path, argv, envp);
+		inherited_give();
+		execve(path, argv, envp);
 		failed = errno;
 		_exit(127);
 	}
 	if (failed) {
+		inherited_return_timers();
 		reap(pid);
 		return -failed;
 	}
@@ -191,12 +152,14 @@ int child_start_seized(struct child *c, const char *path, char *const *argv, cha
 		close(go[1]);
 		return code;
 	}
+	inherited_take_timers();
 	c->pid = fork();
 	if (c->pid == 0) {
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(127);
-		execute(c, path, argv, envp);
+		inherited_give();
+		execve(path, argv, envp);
 		code = errno;
 		if (write(failed[1], &code, sizeof(code)) != sizeof(code))
 			_exit(127);
@@ -214,6 +177,8 @@ int child_start_seized(struct child *c, const char *path, char *const *argv, cha
 		if (code)
 			reap(c->pid);
 	}
+	if (code)
+		inherited_return_timers();
 	close(go[1]);
 	close(failed[0]);
 	return -code;

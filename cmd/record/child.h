@@ -13,15 +13,9 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define CHILD_ACTIONS 4
 struct child {
 	pid_t pid;
-	sigset_t mask; /* as we got it; the program gets it so */
-	struct sigaction
-		actions[CHILD_ACTIONS]; /* likewise, of SIGCHLD, SIGXFSZ, SIGPIPE, SIGUSR2 */
-	struct rlimit descriptors;      /* likewise */
-	bool setxid_ignored;            /* likewise: glibc's own signal, see child.c */
-	int status;                     /* of waitpid, once ended */
+	int status; /* of waitpid, once ended */
 	bool ended;
 	struct rusage usage; /* of the program and the children that it waited for */
 	int signal;          /* that somebody sent to kron: end the recording; 0 = none */
@@ -32,7 +26,7 @@ struct child {
 
 /*
  * Block the signals that child_wait() handles, in every thread that is started from here on.
- * Call before any thread exists.
+ * Call before any thread exists.  The program gets what kron got (cmd/record/inherited.h).
  */
 void child_prepare(struct child *c);
 /* What we print is for somebody to read: who has seen enough ends us.  After child_prepare(). */
