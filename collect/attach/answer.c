@@ -91,11 +91,21 @@ bool answer_is_runtime(const struct work *w, const struct process_mapping *m)
 	       !strcmp(str_base_name(m->path), "libkron-rt.so");
 }
 
+/* Programs and libraries lie there, too (fexecve(3), dlopen of /proc/self/fd/N), mapped as loaders do it.  What
+ * is mapped shared is a compiler's at run time; what is called as kron's own files are, is kron's. */
+static bool may_be_loaded_from_memory(const struct process_mapping *m)
+{
+	return m->perms[3] == 'p' && !process_mapping_is_krons(m);
+}
+
 bool answer_is_module(const struct process_mapping *m)
 {
-	return process_mapping_is_exec(m) && m->ino && m->path[0] == '/' &&
-	       strncmp(m->path, "/memfd:", 7) && strncmp(m->path, "/SYSV", 5) &&
-	       strncmp(m->path, "/dev/", 5);
+	if (!process_mapping_is_exec(m) || !m->ino || m->path[0] != '/')
+		return false;
+	if (process_mapping_is_memfd(m))
+		return may_be_loaded_from_memory(m);
+	return strncmp(m->path, "/SYSV", 5) &&
+	       (strncmp(m->path, "/dev/", 5) || !strncmp(m->path, "/dev/shm/", 9));
 }
 
 static bool is_known(struct work *w, const struct process_mapping *m, uint64_t bias)

@@ -223,6 +223,20 @@ struct space_mapping *process_maps_space(const struct process_maps *m, size_t *n
 	return v;
 }
 
+bool process_mapping_is_memfd(const struct process_mapping *m)
+{
+	return !strncmp(m->path, "/memfd:", 7);
+}
+
+bool process_mapping_is_krons(const struct process_mapping *m)
+{
+	static const char name[] = "/memfd:kron";
+	const char after =
+		strncmp(m->path, name, sizeof(name) - 1) ? 'x' : m->path[sizeof(name) - 1];
+
+	return !after || after == ':' || after == '-';
+}
+
 bool process_mapping_is_block(const struct process_mapping *m, uint64_t session, uint64_t *number)
 {
 	static const char prefix[] = "/memfd:kron:";

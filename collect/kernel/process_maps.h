@@ -47,6 +47,10 @@ const struct process_mapping *process_maps_at(const struct process_maps *m, uint
 /* For space_find(): n entries, the caller frees with xfree(). */
 struct space_mapping *process_maps_space(const struct process_maps *m, size_t *n);
 
+/* A file without a name, of memfd_create(2). */
+bool process_mapping_is_memfd(const struct process_mapping *m);
+/* One that is called as kron's are: blocks, segments, the runtime that was put there. */
+bool process_mapping_is_krons(const struct process_mapping *m);
 /* "/memfd:kron:<session>:<number>": a command file of this session.  False: it is none. */
 bool process_mapping_is_block(const struct process_mapping *m, uint64_t session, uint64_t *number);
 /* Of whichever recording it is a block; 0: of none. */

@@ -180,6 +180,9 @@ static int open_mapped_file(pid_t pid, const struct process_mapping *map, bool i
 		if (!first || fd == -ESTALE)
 			first = fd;
 	}
+	if (process_mapping_is_memfd(map)) /* but for the program itself (/proc/PID/exe) */
+		return err_set(err, -first, "%s: only root may read a library without a name: %s",
+			       map->path, strerror(-first));
 	if (map->deleted || first == -ESTALE || first == -ENOENT)
 		return err_set(err, ESTALE, "%s was replaced on disk since it was loaded",
 			       map->path);

@@ -61,7 +61,7 @@ bool unmatched_may_execute(pid_t pid)
 	for (size_t i = 0; i < maps.n && !may; i++) {
 		const struct process_mapping *m = &maps.v[i];
 
-		if (!process_mapping_is_exec(m) || !m->ino || !strncmp(m->path, "/memfd:", 7))
+		if (!process_mapping_is_exec(m) || !m->ino || process_mapping_is_krons(m))
 			continue;
 		if (is_c_library(m->path))
 			has_c_library = true;

@@ -258,3 +258,104 @@ calls() {
 	[ "$status" = 0 ]
 	[[ $output == *"untraced: "*"leave no room for libkron-rt.so"* ]]
 }
+
+# memory.c: "run FILE": FILE, copied to a file without a name, is executed; "load FILE": it is loaded as a library.
+# What runs says how often it has called work().
+from_memory() {
+	cat >memory.c <<-'END'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <fcntl.h>
+		#include <stdio.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		extern char **environ;
+		int main(int argc, char **argv)
+		{
+			int from = open(argv[2], O_RDONLY), to = memfd_create("made", MFD_CLOEXEC);
+			char part[65536], path[64];
+			int (*work)(int);
+			ssize_t n;
+
+			while ((n = read(from, part, sizeof(part))) > 0)
+				if (write(to, part, (size_t)n) != n)
+					return 3;
+			sprintf(path, "/proc/self/fd/%d", to);
+			if (!strcmp(argv[1], "run"))
+				return fexecve(to, argv + 2, environ);
+			work = (int (*)(int))dlsym(dlopen(path, RTLD_NOW), "plug_work");
+			return work ? 0 * work(1) : 4;
+		}
+	END
+	gcc -O2 -o memory memory.c -ldl
+	cat >worker.c <<-'END'
+		#include <stdio.h>
+		#include <unistd.h>
+		static int n;
+		__attribute__((noipa)) void work(void) { n++; }
+		int main(int argc, char **argv)
+		{
+			for (int i = 0; i < 1234; i++)
+				work();
+			while (argc > 1 && getppid() == atoi(argv[1]))
+				work();
+			printf("%d\n", n);
+			return 0;
+		}
+	END
+	gcc -O2 -include stdlib.h -o worker worker.c
+	gcc -O2 -static -include stdlib.h -o worker.static worker.c
+}
+
+# calls of FUNCTION [MODULE] in what kron stat has written
+calls_of() {
+	awk -v f="$1" -v m="$2" '$2 == f && $3 == m { gsub(",", "", $1); print $1 }' rows
+}
+
+@test "programs that are executed from memory are recorded: fexecve() of a memfd" {
+	from_memory
+	for worker in ./worker ./worker.static; do
+		"$KRON" stat -q -o rows -- ./memory run $worker >out
+		[ "$(cat out)" = 1234 ]
+		[ "$(calls_of work memfd:made)" = 1234 ]
+		"$KRON" record -q -o "trace.${worker#./}" -- ./memory run $worker >out
+		[ "$(cat out)" = 1234 ]
+		"$KRON" report "trace.${worker#./}" | grep -q '  1,234 .* work \[memfd:made\]$'
+	done
+}
+
+@test "what is executed from memory is recorded while it runs, too" {
+	from_memory
+	sleep 60 &
+	nobody=$!
+	./memory run ./worker $$ &
+	program=$!
+	until grep -q memfd:made /proc/$program/maps; do sleep 0.01; done
+	"$KRON" record -q -o trace --pid $program --for 200ms
+	kill $program $nobody
+	"$KRON" report trace | grep -q ' work \[memfd:made\]$'
+}
+
+@test "a library that is loaded from memory is recorded, or untraced with the reason" {
+	from_memory
+	plugs 1
+	"$KRON" stat -q -L 'memfd:made' -o rows -- ./memory load ./plug0.so
+	[ "$(calls_of plug_work memfd:made)" = 1 ]
+	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
+	chmod 777 .
+	run setpriv --reuid=65534 --regid=65534 --clear-groups env XDG_CACHE_HOME="$T/none" \
+		"$KRON" record -L 'memfd:made' -o other -- ./memory load ./plug0.so
+	[[ $output == *"untraced: /memfd:made: only root may read"* ]]
+}
+
+@test "programs in /dev/shm are recorded" {
+	from_memory
+	here=$(mktemp -p /dev/shm kron-test.XXXXXX)
+	cp worker "$here"
+	chmod 700 "$here"
+	"$here" >out && [ "$(cat out)" = 1234 ] || { rm "$here"; skip "nothing in /dev/shm may be executed"; }
+	"$KRON" stat -q -o rows -- "$here" || true
+	rm "$here"
+	[ "$(calls_of work "${here##*/}")" = 1234 ]
+}
