@@ -13,14 +13,19 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/lanes.h"
 #include "collect/counts.h"
 #include "collect/pages/pages.h"
+#include "collect/kernel/newcomers.h"
+#include "collect/kernel/process_maps.h"
 #include "collect/limits.h"
 #include "collect/session.h"
 #include "collect/switches.h"
@@ -402,6 +407,80 @@ static bool let_stores_finish(struct collector *c)
 	return !t.living;
 }
 
+/* ---- processes that nobody has heard of ---- */
+
+struct unheard {
+	struct collector *c;
+	uint64_t dev, ino; /* of the segment */
+	uint64_t n;
+};
+
+/* Who has a part in a recording has its segment and code of kron's; kron itself, and others who look at a
+ * board, have the first alone. */
+static bool has_part(const struct unheard *u, const struct process_maps *maps)
+{
+	bool segment = false, code = false;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct process_mapping *m = &maps->v[i];
+		uint64_t number;
+
+		segment = segment || (m->ino == u->ino && m->dev == u->dev);
+		code = code || process_mapping_is_block(m, u->c->answerer.session, &number) ||
+		       !strcmp(str_base_name(m->path), "libkron-rt.so");
+	}
+	return segment && code;
+}
+
+static void list_unheard(struct unheard *u, pid_t pid)
+{
+	char *exe = process_exe(pid), *cmdline = process_cmdline(pid);
+	const struct trace_proc_line line = {
+		.uid = __atomic_add_fetch(&u->c->seg.ctl->next_uid, 1, __ATOMIC_RELAXED),
+		.pid = pid,
+		.by_fork = true,
+		.start_tsc = board_clock_ticks(u->c->tasks.clock, clock_tsc()),
+		.note = "",
+		.exe = exe ? exe : "",
+		.cmdline = cmdline,
+	};
+
+	journal_put(&u->c->journal, trace_writer_proc, &line);
+	u->n++;
+	xfree(exe);
+	xfree(cmdline);
+}
+
+static void look_for_part(void *ctx, pid_t pid)
+{
+	struct process_maps maps;
+	struct unheard *u = ctx;
+	struct err err;
+
+	if (tasks_has_process(&u->c->tasks, pid) || process_maps_read(&maps, pid, &err))
+		return;
+	if (has_part(u, &maps))
+		list_unheard(u, pid);
+	process_maps_free(&maps);
+}
+
+/*
+ * A forked process says that it is there with its first probe.  One that has passed none yet, as the program
+ * ends, goes on untraced like others: its segment tells.  It is listed from now on, with no samples.
+ */
+static uint64_t list_unheard_processes(struct collector *c)
+{
+	struct unheard u = {.c = c};
+	struct stat st;
+
+	if (fstat(c->seg.fd, &st))
+		return 0;
+	u.dev = st.st_dev;
+	u.ino = st.st_ino;
+	newcomers_for_each(look_for_part, &u);
+	return u.n;
+}
+
 static void read_counts(struct collector *c, uint64_t out[KRON_COUNTERS])
 {
 	if (c->opt.bus == KRON_BUS_LANE)
@@ -557,6 +636,7 @@ static void note_silence(struct collector *c, pid_t program)
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out)
 {
+	uint64_t unheard;
 	int code;
 
 	memset(out, 0, sizeof(*out));
@@ -576,7 +656,10 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	end_switches(c);
 	end_hardware(c, out);
 	out->cut = c->drain.cut;
+	unheard = end->program && c->server.starts ? list_unheard_processes(c) : 0;
 	sum_up(c, out);
+	out->processes += unheard;
+	out->living += (uint32_t)unheard;
 	write_end(c, end, out);
 	code = close_trace(c, end->undo);
 	grow_stop(&c->grow);

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import KRON, Skip, Suite, compile_c, need  # noqa: E402
+from tap import CC, KRON, Skip, Suite, compile_c, need  # noqa: E402
 
 CLOCKS_NS = 100_000
 
@@ -167,6 +167,51 @@ def while_planning():
     need(" plan " in err, err)
 
 
+def has_called_nothing(*command):
+    """A forked child that has called no function when the program ends: it is said to run, and is in the table.  Threads are
+    not."""
+    with open("quiet.c", "w") as f:
+        f.write("""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_barrier_t all;
+static void *thread(void *p) { pthread_barrier_wait(&all); return p; }
+int main(void)
+{
+	pthread_t t[8];
+	int child;
+	pthread_barrier_init(&all, 0, 9);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&t[i], 0, thread, 0);
+	pthread_barrier_wait(&all);
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], 0);
+	if (!(child = fork()))
+		for (;;)
+			pause();
+	printf("%d\\n", child);
+	return 0;
+}
+""")
+    subprocess.run([*CC, "-O2", "-pthread", "-o", "quiet", "quiet.c"], check=True)
+    with open("out", "w") as out, open("notes", "w") as notes:  # they go on: no pipes
+        subprocess.run([KRON, *command, "--", "./quiet"], stdout=out, stderr=notes, timeout=60)
+    with open("out") as out, open("notes") as notes:
+        child = int(out.read().split()[0])
+        notes = notes.read()
+    try:
+        need("kron: 1 traced process still runs, untraced from here" in notes, notes)
+        if command[0] == "record":
+            info = json.loads(subprocess.run([KRON, "info", "--json", "t"], capture_output=True, text=True).stdout)
+            rows = [p for p in info["process_list"] if p["pid"] == child]
+            need(len(rows) == 1 and rows[0]["end_ns"] is None, info["process_list"])
+            need(len(info["process_list"]) == 2, info["process_list"])
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 with Suite("ends") as s:
     s.case("commands of a shell, with the kernel's context switches", commands)
     s.case("commands of a shell, without them", commands, "--switches", "no")
@@ -175,5 +220,7 @@ with Suite("ends") as s:
     s.case("forked children that execute nothing", forks)
     s.case("few descriptors, many processes", many)
     s.case("signals that are none of the recorder's end", goes_on)
+    s.case("a child that has called nothing yet runs on, and is listed", has_called_nothing, "record", "-o", "t")
+    s.case("a child that has called nothing yet runs on, and is counted", has_called_nothing, "stat", "-o", "rows")
     s.case("a program that is killed while its plan is being made: that is said", while_planning)
 sys.exit(s.failed > 0)
