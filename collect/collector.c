@@ -560,7 +560,9 @@ static void sum_up_cost(const struct collector *c, uint64_t cpu_ns, struct colle
 	probes += c->flight ? out->ring_samples : out->outside;
 	/* to the digits that the session has, so that readers come to the same figures */
 	out->cost.on = (double)(uint64_t)(out->cost.on * 100 + 0.5) / 100;
-	cost_take(&out->probes_cost, probes, out->cost.on, waits, cpu_ns);
+	out->cost.limit = (double)(uint64_t)(out->cost.limit * 100 + 0.5) / 100;
+	cost_take(&out->probes_cost, probes, out->cost.on,
+		  cost_probe_error(out->cost.on, out->cost.limit), waits, cpu_ns);
 }
 
 static void write_end(struct collector *c, const struct collector_end *e,

@@ -356,7 +356,7 @@ static void say_flight(const struct collector *c, const struct collector_summary
 	str_thousands(lost, sizeof(lost), looks ? s->outside : s->lost);
 	if (s->snapshots)
 		say("kron: %" PRIu32 " snapshot%s, the last one %s/%03" PRIu32
-		    "; %s samples went by before it, probes cost about %s",
+		    "; %s samples went by before it, probes cost %s",
 		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->last_snapshot, lost,
 		    cost);
 	if (looks && s->lost)
@@ -397,7 +397,7 @@ static void say_summary(struct collector *c, const struct collector_summary *s)
 		say_flight(c, s, cost_text(cost, &s->probes_cost));
 		return;
 	}
-	say("kron: %s samples, %s lost, %s sites refused, probes cost about %s -> %s",
+	say("kron: %s samples, %s lost, %s sites refused, probes cost %s -> %s",
 	    str_thousands(samples, sizeof(samples), s->samples),
 	    str_thousands(lost, sizeof(lost), s->lost),
 	    str_thousands(refused, sizeof(refused), s->refused), cost_text(cost, &s->probes_cost),

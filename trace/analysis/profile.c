@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "trace/analysis/cost.h"
 
 struct open_call {
 	uint64_t samples;  /* of the thread up to its entry */
@@ -538,21 +539,13 @@ double profile_session_real(const struct trace *t, const char *key)
 	return v > 0 && v < 1e9 ? v : 0;
 }
 
-/*
- * The cost was measured in a loop over samples that stay in the cache.  A program that does
- * nothing but small calls was seen to pay from 6% less (what the processor does meanwhile) to
- * 30% more (on a busy machine), so that is the least to reckon with.
- */
-#define PROBE_ERROR 0.3
-
 void profile_know_probe(const struct trace *t, double *ticks, double *error)
 {
 	double ns = profile_session_real(t, "probe_ns");
 	double limit = profile_session_real(t, "probe_ns_limit");
-	double rest = limit < ns ? ns - limit : 0;
 
 	*ticks = ns * t->tsc_hz / 1e9;
-	*error = (rest > ns * PROBE_ERROR ? rest : ns * PROBE_ERROR) * t->tsc_hz / 1e9;
+	*error = cost_probe_error(ns, limit) * t->tsc_hz / 1e9;
 }
 
 int profile_check_virtual(const struct trace *t, struct err *err)

@@ -300,7 +300,7 @@ static struct totals know_totals(const struct report *r)
 	};
 
 	if (r->t->filter)
-		cost_take(&s.cost, p->samples, s.probe_ns, 0, 0);
+		cost_take(&s.cost, p->samples, s.probe_ns, s.error_ns, 0, 0);
 	else
 		cost_of_trace(&s.cost, r->t, p->samples);
 	return s;

@@ -74,7 +74,8 @@ def near(a, b, relative, what):
 
 
 def shown(text, where):
-    m = re.search(r"probes cost(?: about|:.*?,) ([0-9.]+)%", text) or re.search(r"([0-9.]+)% of the .* processor time", text)
+    m = re.search(r"probes cost(?: about|:.*?,) ([0-9.]+)%", text) or re.search(
+        r"([0-9.]+)%(?: \([0-9.]+ to [0-9.]+%\))? of the .* processor time", text)
     need(m, f"{where} shows no percentage: {text}")
     return m[1]
 
@@ -96,6 +97,66 @@ def check(err, events, least_cpu):
     need(info["cpu_ns"] >= least_cpu, f"{info['cpu_ns']} ns of processor time, the program alone says {least_cpu}")
     need(info["cpu_ns"] <= os.cpu_count() * info["duration_ns"], "more processor time than there was")
     check_shown(info["probes_percent"], ("record", err), ("info", read("info")), ("report", read("report", "--totals")))
+
+
+def share_of(probes_ns, cpu_ns):
+    return 100 * probes_ns / (cpu_ns - probes_ns)
+
+
+def range_of(d):
+    """The share and its least and most, from what a probe costs and may be off by."""
+    near(d["probes_ns_error"], d["probes_run"] * d["probe_error_ns"], 1e-3, "the error")
+    low, high = d["probes_ns"] - d["probes_ns_error"], d["probes_ns"] + d["probes_ns_error"]
+    near(d["probes_percent_min"], share_of(low, d["cpu_ns"]), 1e-3, "the least")
+    if high > 0.95 * d["cpu_ns"]:
+        need(d["probes_percent_max"] is None and d["probes_percent"] is None, d)
+    else:
+        near(d["probes_percent_max"], share_of(high, d["cpu_ns"]), 1e-3, "the most")
+        wide = d["probes_percent_max"] > 4 * d["probes_percent_min"]
+        need((d["probes_percent"] is None) == wide, d)
+
+
+def range_is_said():
+    build()
+    record("./p", "1", "400000")
+    d = json.loads(read("report", "--totals", "--json"))
+    range_of(d)
+    m = re.search(r", (\S+)% \((\S+) to (\S+)%\) of the \S+ \S+ \(\+-\S+ \S+\) of", read("report", "--totals"))
+    need(m, read("report", "--totals"))
+    wanted = [d["probes_percent"], d["probes_percent_min"], d["probes_percent_max"]]
+    need([*m.groups()] == [f"{w:.1f}" if w < 10 else f"{w:.0f}" for w in wanted], (m.groups(), wanted))
+
+
+def mostly_probes():
+    """A program that takes next to no time itself: what the probes took is known to a third, and what is left is not.
+    What is said of it holds."""
+    with open("p.c", "w") as f:
+        f.write("""
+#include <sys/resource.h>
+#include <stdio.h>
+__attribute__((noinline)) static void tick(long i) { __asm__ volatile("" : : "r"(i)); }
+int main(void)
+{
+	struct rusage u;
+	for (long i = 0; i < 9000000; i++)
+		tick(i);
+	getrusage(RUSAGE_SELF, &u);
+	printf("%ld\\n", (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000L + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000L);
+	return 0;
+}
+""")
+    subprocess.run(["gcc", "-O2", "-o", "p", "p.c"], check=True)
+    plain = min(int(subprocess.run(["./p"], capture_output=True, check=True).stdout) for _ in range(5))
+    _, err = record("./p")
+    d = json.loads(read("report", "--totals", "--json"))
+    range_of(d)
+    if d["probes_percent"] is None and d["probes_percent_min"] is not None:
+        least = f"at least {d['probes_percent_min']:.0f}%"
+        m = re.search(rf", {least} of the (\S+) ms at most of processor time", read("report", "--totals"))
+        need(f"probes cost {least} " in err and m and least in read("info"), (err, read("report", "--totals")))
+        need(float(m[1]) * 1e6 >= plain, f"{m[1]} ms at most, but the program takes {plain} ns without probes")
+        true = 100 * (d["cpu_ns"] - plain) / plain
+        need(true >= d["probes_percent_min"], f"{least}, and in truth {true}")
 
 
 def one(threads):
@@ -164,6 +225,8 @@ def unknown():
 with Suite("cost") as s:
     s.case("one thread", one, 1)
     s.case("three threads", one, 3)
+    s.case("the share has a range", range_is_said)
+    s.case("a program that the probes are nearly all of", mostly_probes)
     s.case("a shell and its children", children)
     s.case("a buffer that is too small", lost)
     s.case("a trigger that never fires", let_go)

@@ -74,7 +74,7 @@ KINDS = [
     r"^kron: the trigger fired after [\d.]+ s; [\d,]+ samples were not near it$",
     r"^\d+ migrations? of threads to another CPU$",
     # kron record: what probes cost is a share of the program's time, where that is known and larger
-    r"^kron: (?P<count>[1-9][\d,]*) samples, 0 lost, \d+ sites refused, probes cost about ([\d.]+%|[\d.]+ [num]?s) -> (?P<dir>\S+)$",
+    r"^kron: (?P<count>[1-9][\d,]*) samples, 0 lost, \d+ sites refused, probes cost (about|at least) ([\d.]+%|[\d.]+ [num]?s) -> (?P<dir>\S+)$",
     # kron record --pid
     r"^kron: (recording )?process \d+(?P<rest>; Ctrl-C ends it sooner| runs on as before; stood still for) ?([\d.]+ [num]?s at most)?$",
     r"^          +\[ *\d+\] \| *\S.*$",
