@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "collect/modules/callsite_process.h"
+#include "inject/bind/bind.h"
 
 struct telling {
 	struct modules *ms;
@@ -13,6 +14,22 @@ struct telling {
 	void (*fn)(void *ctx, const char *sentence);
 	void *ctx;
 };
+
+bool module_is_resolver(const struct module *m, uint32_t function)
+{
+	return m->full->functions[function].sources & FUNCTION_IFUNC && m->selected[function] &&
+	       m->selected[function] != SELECTED_CALLSITES;
+}
+
+bool module_is_imported(const struct module *m, uint32_t function)
+{
+	const struct plan_function *f = &m->full->functions[function];
+
+	for (uint32_t i = 0; m->selected[function] != SELECTED_CALLSITES && i < f->nprobes; i++)
+		if (m->full->probes[f->first_probe + i].kind == PROBE_ENTRY)
+			return m->full->probes[f->first_probe + i].site == UINT32_MAX;
+	return m->selected[function] == SELECTED_CALLSITES;
+}
 
 static const char *name_of(const struct module *m, uint32_t function)
 {

@@ -11,6 +11,11 @@
 
 #include "collect/modules/modules.h"
 
+/* By number in its full plan: what is probed of it is who chooses one when the program starts (IFUNC). */
+bool module_is_resolver(const struct module *m, uint32_t function);
+/* Likewise: it is probed where it is called, and not in its own code. */
+bool module_is_imported(const struct module *m, uint32_t function);
+
 /* How to say it: what is done with calls ("counted"), and how another name is asked for: before, name, after. */
 struct choice_words {
 	const char *done, *before, *after;

@@ -8,6 +8,7 @@
 
 #include <kron/segment.h>
 
+#include "collect/modules/choices.h"
 #include "inject/bind/bind.h"
 #include "inject/plan/action_pages.h"
 #include "trace/jumps.h"

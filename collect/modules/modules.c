@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "collect/modules/callsite_process.h"
+#include "collect/modules/choices.h"
 #include "collect/modules/module_tables.h"
 #include "inject/elf/aot_image.h"
 #include "inject/bind/bind.h"
@@ -476,22 +477,6 @@ static int make_full(struct modules *ms, struct module *m)
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
 	}
 	return plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
-}
-
-bool module_is_resolver(const struct module *m, uint32_t function)
-{
-	return m->full->functions[function].sources & FUNCTION_IFUNC && m->selected[function] &&
-	       m->selected[function] != SELECTED_CALLSITES;
-}
-
-bool module_is_imported(const struct module *m, uint32_t function)
-{
-	const struct plan_function *f = &m->full->functions[function];
-
-	for (uint32_t i = 0; m->selected[function] != SELECTED_CALLSITES && i < f->nprobes; i++)
-		if (m->full->probes[f->first_probe + i].kind == PROBE_ENTRY)
-			return m->full->probes[f->first_probe + i].site == UINT32_MAX;
-	return m->selected[function] == SELECTED_CALLSITES;
 }
 
 /*

@@ -176,11 +176,6 @@ bool module_bias(const struct module *m, const struct process_mapping *map, uint
 /* Address span of all its segments, before bias. */
 void module_span(const struct module *m, uint64_t *lo, uint64_t *hi);
 
-/* By number in its full plan: what is probed of it is who chooses one when the program starts (IFUNC). */
-bool module_is_resolver(const struct module *m, uint32_t function);
-/* Likewise: it is probed where it is called, and not in its own code. */
-bool module_is_imported(const struct module *m, uint32_t function);
-
 /* Calls fn with the image, which is opened again if it was planned already.  What fn says, or
  * why there is no image. */
 int modules_with_image(struct module *m,
