@@ -6,6 +6,7 @@ Each must give one clear sentence on stderr, the documented exit status, and no 
 program runs untraced whenever tracing it is impossible.
 """
 
+import json
 import os
 import random
 import re
@@ -458,6 +459,16 @@ def replaced_output():
     need(sorted(os.listdir(".")) == ["trace", "trace.old"], os.listdir("."))
 
 
+def lost_and_more(trace, is_cut):
+    """Where a number of lost samples stands, it says whether there are others that the trace has not got."""
+    note = " lost so far, and others may be missing: the trace is not complete"
+    for reader in ["report"], ["report", "--totals"], ["info"]:
+        x = kron(*reader, trace).stdout
+        need(" lost" in x and (note in x) == is_cut, f"{reader}: {x}")
+    totals = json.loads(kron("report", "--totals", "--json", trace).stdout)
+    need(totals["complete"] == (not is_cut), totals)
+
+
 def full_disk():
     """The program ends as ever, what fitted can be read, and nothing that was captured is lost:
     with room again, recover adds the rest."""
@@ -477,9 +488,11 @@ def full_disk():
             need(t.samples > 1000, f"only {t.samples} samples")
             before = truth.kron_json("info", "small/trace")
             need(before["samples"] == t.samples, f"info {before['samples']}, stored {t.samples}")
+            lost_and_more("small/trace", r.returncode != 0)
             grow_disk("small", "200m")
             x = kron("recover", "small/trace")
             need(x.returncode == 0, f"recover: {x.returncode} {x.stderr}")
+            lost_and_more("small/trace", False)
             t = truth.Trace("small/trace")
             info = truth.kron_json("info", "small/trace")
             need(not t.problems, t.problems[:3])

@@ -33,6 +33,14 @@ struct profile_options {
 	bool histogram;   /* bars of the lengths of each function's calls */
 	bool totals;      /* only what stands below the table */
 };
+/* Stands after the number of samples lost: that says nothing of those that the trace has not got. */
+static inline const char *report_missing(const struct trace *t)
+{
+	if (!t->complete)
+		return " so far, and others may be missing: the trace is not complete";
+	return t->cut_short ? ", and others are missing" : "";
+}
+
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out);
 
 /* 0, or: -ENODATA times on a processor are wanted, and the trace has no context switches. */

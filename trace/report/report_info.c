@@ -231,7 +231,7 @@ static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 	if (f->cut_off)
 		fprintf(out, ", %s cut off by a kill or a longjmp",
 			str_thousands(a, sizeof(a), f->cut_off));
-	fputc('\n', out);
+	fprintf(out, "%s\n", report_missing(t));
 	if (f->counted_by_collector != UINT64_MAX && f->counted_by_collector != f->samples)
 		fprintf(out, REPORT_LABEL "the collector took %s: the files are not whole\n", "",
 			str_thousands(a, sizeof(a), f->counted_by_collector));

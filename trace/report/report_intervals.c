@@ -401,9 +401,9 @@ static void print_text(struct by_intervals *r, FILE *out)
 		print_row(r, w, out);
 	fputc('\n', out);
 	print_left(r, out);
-	fprintf(out, "%s samples lost; percentiles are within %.1f%%\n",
+	fprintf(out, "%s samples lost%s; percentiles are within %.1f%%\n",
 		str_thousands(lost, sizeof(lost), r->t->lost > r->lost ? r->t->lost : r->lost),
-		LOGHIST_ERROR_PERCENT);
+		report_missing(r->t), LOGHIST_ERROR_PERCENT);
 	report_slack_foot(r->t, out);
 	if (r->guessed_order)
 		fputs(REPORT_SLACK_ORDER, out);

@@ -334,7 +334,7 @@ static void print_losses(const struct report *r, const struct totals *s, FILE *o
 			p->loss_places == 1 ? "" : "s");
 	print_count(out, s->overwritten, "overwritten");
 	print_count(out, s->cut_off, "cut off by a kill or a longjmp");
-	fputc('\n', out);
+	fprintf(out, "%s\n", report_missing(r->t));
 }
 
 static uint64_t on_cpu_ns(const struct report *r)
@@ -658,6 +658,8 @@ static void print_json_totals(struct report *r, FILE *out)
 	json_ku64(&j, "samples", p->samples);
 	json_ku64(&j, "lost", s.lost);
 	json_ku64(&j, "loss_places", p->loss_places);
+	json_key(&j, "complete");
+	json_bool(&j, r->t->complete && !r->t->cut_short);
 	json_ku64(&j, "overwritten", s.overwritten);
 	json_ku64(&j, "cut_off", s.cut_off);
 	json_ku64(&j, "migrations", p->migrations);
