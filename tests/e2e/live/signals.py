@@ -6,9 +6,10 @@ Ground truth: the program's own word, that it stops when it is asked to, and tha
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import info, interrupt, maps, record_pid, text_is_of_files  # noqa: E402
+from live import ended, info, interrupt, maps, record_pid, text_is_of_files  # noqa: E402
 from tap import KRON, Suite, compile_text, need  # noqa: E402
 
 # Two threads with a signal each tenth of a millisecond: one is nearly always on its way.
@@ -120,9 +121,50 @@ def runs_meanwhile(*how):
         p.wait()
 
 
+RECEIVES = """
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+__attribute__((noinline)) long waits(int s) { char c; return recv(s, &c, 1, 0); }
+int main(void) {
+    struct timeval limit = {1, 500000};
+    struct timespec a, b;
+    int s[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, s);
+    setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    puts("ready"); fflush(stdout);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    long n = waits(s[0]);
+    int error = errno;
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    printf("%ld %d %ld\\n", n, error == EAGAIN, (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000);
+    return 0;
+}
+"""
+
+
+def timeout_of_a_socket():
+    """A stop does not end the call, nor shorten it: it waits for all of the time again, as kron-record(1) says."""
+    compile_text("p", RECEIVES)
+    p = subprocess.Popen(["./p"], stdout=subprocess.PIPE, text=True)
+    try:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+        time.sleep(0.5)
+        ended(record_pid(p.pid, "--for", "300ms"))
+        text, _ = p.communicate(timeout=60)
+        n, is_timeout, ms = (int(x) for x in text.split())
+        need(n == -1 and is_timeout, text)
+        need(ms >= 1500 + 500 + 300, f"the call took {ms} ms")
+    finally:
+        p.kill()
+        p.communicate()
+
+
 with Suite("signals") as s:
     s.case("a signal is always on its way", storm)
     s.case("a handler returns when kron has left", runs_meanwhile, "kill")
     s.case("a handler on a stack of its own does", runs_meanwhile, "kill", "stack")
     s.case("the handler of a fault in a probe does", runs_meanwhile, "fault")
+    s.case("a socket's timeout begins anew after each stop, and nobody sees EINTR", timeout_of_a_socket)
     s.case("on a stack of its own, too", runs_meanwhile, "fault", "stack")
