@@ -359,3 +359,27 @@ calls_of() {
 	rm "$here"
 	[ "$(calls_of work "${here##*/}")" = 1234 ]
 }
+
+@test "below 2 GiB are four MiB of kron's at 0x6d000000, as kron-record(1) says" {
+	cat >low.c <<-'END'
+		#define _GNU_SOURCE
+		#include <stdio.h>
+		#include <sys/mman.h>
+		int main(void)
+		{
+			const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+			for (unsigned long at = 0x6c000000; at < 0x6f000000; at += 1 << 20)
+				if (mmap((void *)at, 1 << 20, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+					printf("%lx ", at);
+				else
+					munmap((void *)at, 1 << 20);
+			puts(mmap(0, 640 << 20, PROT_NONE, flags | MAP_32BIT, -1, 0) == MAP_FAILED ? "no room" : "room");
+			return 0;
+		}
+	END
+	gcc -O2 -o low low.c
+	[ "$(./low)" = room ]
+	"$KRON" record -q -- ./low >out
+	[ "$(cat out)" = "6d000000 6d100000 6d200000 6d300000 room" ]
+}
