@@ -405,8 +405,7 @@ static void print_led_to(const struct report *r, FILE *out)
 
 	if (n)
 		fprintf(out,
-			"%s call%s taken for what a jump through a pointer led to: nothing else came first at that place of the stack "
-			"(--tail-calls flat takes none so)\n",
+			"%s call%s taken for what a jump through a pointer led to (kron-report(1), Tail calls)\n",
 			str_thousands(number, sizeof(number), n), n == 1 ? " is" : "s are");
 }
 
