@@ -34,7 +34,7 @@
 
 #define TRIES 8u
 #define SPARE 64u /* chunks that come while room is made */
-#define TAKERS_MAY_NS 10000000u
+#define TAKERS_MAY_NS 100000000u
 
 struct copied {
 	uint64_t seq, word;
