@@ -95,11 +95,11 @@ static void on_sparse_leave(void *ctx, const struct trace_event *e, const struct
 		slack_add_callee(slack_at(&c->nodes.v[call->payer].slack), call);
 }
 
-static void on_sparse_pause(void *ctx, const struct pair_call *call, uint64_t events)
+static void on_sparse_pause(void *ctx, const struct pair_call *call, uint64_t samples)
 {
 	struct calltree *c = ctx;
 
-	(void)events;
+	(void)samples;
 	slack_add_callee(slack_at(&c->nodes.v[call->payer].slack), call);
 }
 

@@ -103,7 +103,7 @@ static const struct frame *caller_of_top(const struct strand *s)
 static void push(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
 		 uint32_t function)
 {
-	strand_push(s, e, function, l->events);
+	strand_push(s, e, function, l->samples);
 	if (s->n == 1 && !s->plain)
 		strand_set_add(&l->set, s);
 	activity_enter(p, l, s, function);
@@ -746,6 +746,7 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	const struct trace_user_event *u;
 
 	l->events++;
+	l->samples += e->s.event < KRON_EVENT_SPECIAL;
 	if (__builtin_expect(l->sleeps < p->t->nsleeps, 0))
 		pairs_notice_sleeps(p, l, e);
 	if (__builtin_expect(e->tsc > l->window_to, 0))

@@ -62,11 +62,11 @@ struct pair_sink {
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
 	/*
 	 * Not a call: from entry to exit other stacks ran, coroutines for instance, and the call of c->payer
-	 * stood still; its children_tsc has that.  The lane had so many events meanwhile.  Only the
+	 * stood still; its children_tsc has that.  The lane had so many samples meanwhile.  Only the
 	 * times and payer are filled in.  What other calls are charged with as their payers is not among
 	 * it.
 	 */
-	void (*pause)(void *ctx, const struct pair_call *c, uint64_t events);
+	void (*pause)(void *ctx, const struct pair_call *c, uint64_t samples);
 	/* The call of this node has exited by a jump: it stays open, and leave() follows. */
 	void (*jump)(void *ctx, const struct trace_event *e, uint32_t node);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);

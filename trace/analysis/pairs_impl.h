@@ -31,6 +31,7 @@ struct lane {
 	struct activity *active;
 	struct reach *reach; /* NULL: nothing was learnt */
 	uint64_t events;     /* so far */
+	uint64_t samples;    /* of these, records of the runtime left out */
 	uint64_t last_tsc, loss_tsc;
 	struct trace_bounds last_in;
 	/* While cur is unknown: what ran last ended then, and was begun on this strand, whose time it is. */
@@ -70,7 +71,7 @@ void pairs_end_jump(struct pairs *p, struct lane *l, const struct trace_event *e
 
 static inline struct moment pairs_now(const struct lane *l, const struct trace_event *e)
 {
-	return (struct moment){e->tsc, e->in, l->events};
+	return (struct moment){e->tsc, e->in, l->events, l->samples};
 }
 
 /* ---- which strand runs (pairs_stack.c) ---- */

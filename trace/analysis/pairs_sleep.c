@@ -45,7 +45,7 @@ static void go_to_sleep(struct pairs *p, struct lane *l, const struct trace_slee
 			const struct trace_event *e)
 {
 	const uint64_t end = l->last_tsc > row->since ? l->last_tsc : row->since;
-	const struct moment at = {end, {end, end}, l->events};
+	const struct moment at = {end, {end, end}, l->events, l->samples};
 	bool any = false;
 
 	for (uint32_t i = 0; i < l->set.n; i++)

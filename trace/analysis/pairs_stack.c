@@ -65,15 +65,21 @@ static void charge(struct pairs *p, struct frame *f, struct moment from, struct 
 						  .exit_tsc = to.tsc,
 						  .entry = from.in,
 						  .exit = to.in},
-			      to.event - from.event);
+			      to.sample - from.sample);
 }
 
 void pairs_charge_pause(struct pairs *p, struct strand *s, struct moment at)
 {
+	struct moment from = s->paused;
+
+	from.tsc += s->ran.tsc; /* as if that had come first: a sum, and rare */
+	from.sample += s->ran.samples;
 	if (!s->n || at.tsc <= s->paused.tsc)
 		return;
-	charge(p, &s->frames[s->n - 1], s->paused, at);
+	if (at.tsc > from.tsc)
+		charge(p, &s->frames[s->n - 1], from, at);
 	s->paused = at;
+	memset(&s->ran, 0, sizeof(s->ran));
 }
 
 static void go_on(struct pairs *p, struct strand *s, struct moment at)
@@ -87,6 +93,7 @@ static void pause_at(struct strand *s, struct moment at)
 {
 	s->pauses = true;
 	s->paused = at;
+	memset(&s->ran, 0, sizeof(s->ran));
 }
 
 void pairs_end_bottom(struct lane *l, struct strand *s, const struct frame *payer, struct moment at)
@@ -106,8 +113,8 @@ static void let_run(struct pairs *p, struct lane *l, struct strand *s, struct mo
 	const bool is_known = l->cur || (l->heir && l->heir != s);
 
 	if (l->heir && l->heir != s) {
-		go_on(p, l->heir, l->vacant);
-		pause_at(l->heir, now);
+		l->heir->ran.tsc += now.tsc - l->vacant.tsc;
+		l->heir->ran.samples += now.sample - l->vacant.sample;
 	}
 	if (l->cur)
 		pause_at(l->cur, now);
@@ -178,7 +185,7 @@ struct strand *pairs_begin_strand(struct pairs *p, struct lane *l, const struct 
 static void charge_cut(struct pairs *p, struct frame *f, const struct frame *cut,
 		       struct moment until)
 {
-	const struct moment from = {.tsc = cut->entry, .in = cut->in, .event = cut->event};
+	const struct moment from = {.tsc = cut->entry, .in = cut->in, .sample = cut->sample};
 
 	if (until.tsc > from.tsc)
 		charge(p, f, from, until);
@@ -300,7 +307,8 @@ uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
 static struct moment still_open(const struct pairs *p, const struct lane *l, uint64_t tsc,
 				bool is_known)
 {
-	struct moment end = {.event = l->events, .tsc = tsc, .in = {tsc, tsc}};
+	struct moment end = {
+		.event = l->events, .sample = l->samples, .tsc = tsc, .in = {tsc, tsc}};
 
 	if (p->is_sparse && (tsc == l->last_tsc || !is_known))
 		end.in = (struct trace_bounds){l->last_in.lo, UINT64_MAX};

@@ -380,14 +380,14 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 }
 
 /* A call of which something is known stood still, and other stacks ran. */
-static void on_pause(void *ctx, const struct pair_call *c, uint64_t events)
+static void on_pause(void *ctx, const struct pair_call *c, uint64_t samples)
 {
 	struct gather *g = ctx;
 
 	if (g->has_open) {
 		struct open_call *o = &g->open.v[c->payer];
 
-		o->children += events;
+		o->children += samples;
 		if (g->want.offcpu)
 			o->off_children += offcpu_before(&g->walk, c->exit_tsc) -
 					   offcpu_before(&g->walk, c->entry_tsc);

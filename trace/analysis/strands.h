@@ -27,7 +27,7 @@ struct frame {
 	struct trace_bounds in;   /* of the entry */
 	uint32_t node;            /* pair_sink.node's answer */
 	uint32_t jump;            /* it has left by a jump: trace/jumps.h; 0: not */
-	uint64_t event;           /* as in struct moment, of its entry */
+	uint64_t sample;          /* as in struct moment, of its entry */
 	bool paused;              /* other stacks ran meanwhile: children has that */
 	bool asleep;              /* its function went to sleep since: its exit will not be seen */
 };
@@ -36,7 +36,8 @@ struct frame {
 struct moment {
 	uint64_t tsc;
 	struct trace_bounds in;
-	uint64_t event; /* how many events the lane had had, this one included */
+	uint64_t event;  /* how many events the lane had had, this one included */
+	uint64_t sample; /* likewise, records of the runtime left out */
 };
 
 /* A frame of a strand; either may be gone by the time it is looked at. */
@@ -59,9 +60,12 @@ struct strand {
 	bool was_left; /* it stood still once, and was not waited for */
 	bool is_left;  /* so it is now, since: */
 	struct moment left;
-	bool pauses; /* another strand runs, since: */
-	struct moment
-		paused;  /* or up to then its top frame has been charged; empty: when it was left */
+	bool pauses;          /* another strand runs, since: */
+	struct moment paused; /* or up to then its top frame is charged; empty: when it was left */
+	/* Of that time it ran, nobody else being known to: if it goes on, for else it has ended before. */
+	struct {
+		uint64_t tsc, samples;
+	} ran;
 	uint32_t waited; /* pairs.c: at which of the lane's switches it ran, or was waiting */
 	struct frame_ref below;
 	struct strand *begun_on; /* what ran then, as far as anyone can know; may be gone: */
@@ -96,7 +100,7 @@ static inline uint32_t strand_top(const struct strand *s)
 }
 
 static inline void strand_push(struct strand *s, const struct trace_event *e, uint32_t function,
-			       uint64_t event)
+			       uint64_t sample)
 {
 	struct frame *f;
 
@@ -110,7 +114,7 @@ static inline void strand_push(struct strand *s, const struct trace_event *e, ui
 	f->children = 0;
 	f->node = 0;
 	f->jump = 0;
-	f->event = event;
+	f->sample = sample;
 	f->paused = false;
 	f->asleep = false;
 }

@@ -139,11 +139,11 @@ static void add_slack(struct edges *x, const struct pair_call *c)
 	add_callee_slack(x, c);
 }
 
-static void on_pause(void *ctx, const struct pair_call *c, uint64_t events)
+static void on_pause(void *ctx, const struct pair_call *c, uint64_t samples)
 {
 	struct edges *x = ctx;
 
-	(void)events;
+	(void)samples;
 	if (x->is_sparse)
 		add_callee_slack(x, c);
 }

@@ -190,6 +190,20 @@ static void coroutines_on_local_arrays_without_exits(void **state)
 	assert_non_null(strstr(o.text, " h:10/10~"));
 }
 
+/* What a coroutine had been begun by runs on when that ends; but what is never seen again ended when it was left. */
+static void who_inherits_runs_on(void **state)
+{
+	static const char script[] =
+		">m@9000 >f@8ff0 >b@50000 <f@8ff0 >g@8ff0 >x@4fff0 <x@4fff0 <b@50000 >c@20000 <c@20000%s";
+	char whole[200];
+
+	(void)state;
+	snprintf(whole, sizeof(whole), script, "");
+	expect(whole, "f:20/10 x:10/10 b:50/20 c:10/10 g:10/10~ m:50/20~");
+	snprintf(whole, sizeof(whole), script, " <g@8ff0 <m@9000");
+	expect(whole, "f:20/10 x:10/10 b:50/20 c:10/10 g:60/30 m:110/30");
+}
+
 static void thousands_of_coroutines(void **state)
 {
 	struct out o = {0};
@@ -229,6 +243,7 @@ int main(void)
 		cmocka_unit_test(coroutines_pass_control),
 		cmocka_unit_test(coroutines_on_local_arrays),
 		cmocka_unit_test(coroutines_on_local_arrays_without_exits),
+		cmocka_unit_test(who_inherits_runs_on),
 		cmocka_unit_test(thousands_of_coroutines),
 	};
 
