@@ -367,9 +367,9 @@ const char *trace_jump_known_name(const struct trace *t, uint32_t jump)
 	const struct trace_jump *x = &t->jumps[jump - 1];
 	const struct trace_function *f;
 
-	if (x->to == JUMP_TO_NAME)
+	if (x->to == JUMP_TO_NAME || x->to == JUMP_TO_ANYTHING)
 		return x->name;
-	f = x->to == JUMP_TO_ANYTHING ? NULL : trace_function_of(t, KRON_EVENT_ENTRY(x->target));
+	f = trace_function_of(t, KRON_EVENT_ENTRY(x->target));
 	return f ? f->name : x->shown;
 }
 

@@ -451,7 +451,8 @@ static void say_recorded(struct collector *c, const struct collector_summary *s)
 {
 	static const struct choice_words words = {"recorded", "-F '*", "*'"};
 
-	choices_each(&c->modules, &words, say_choice, NULL);
+	if (c->all_ended) /* else a thread still plans with what is there */
+		choices_each(&c->modules, &words, say_choice, NULL);
 	say_summary(c, s);
 }
 

@@ -116,6 +116,7 @@ static int write_module(struct modules *ms, const struct module *m, uint32_t id,
 /* In which ways it is left, as far as anyone knows. */
 static uint16_t ways_of(const struct module *m, const struct plan_function *f)
 {
+	const uint32_t number = (uint32_t)(f - m->full->functions);
 	uint16_t ways = 0;
 
 	for (uint32_t i = 0; i < f->nprobes; i++) {
@@ -131,7 +132,7 @@ static uint16_t ways_of(const struct module *m, const struct plan_function *f)
 		ways |= TRACE_CALLS;
 	if (f->sources & FUNCTION_IFUNC)
 		ways |= TRACE_RESOLVES;
-	if (module_is_resolver(m, (uint32_t)(f - m->full->functions)))
+	if (module_is_resolver(m, number) && !module_is_imported(m, number))
 		ways |= TRACE_CHOOSES;
 	if (f->sources & FUNCTION_GUESS)
 		ways |= TRACE_GUESSED;

@@ -12,13 +12,13 @@
 /*
  * The cost was measured in a loop over samples that stay in the cache.  A program that does
  * nothing but small calls was seen to pay from 6% less (what the processor does meanwhile) to
- * 38% more (on a busy machine), so that is about the least to reckon with.
+ * 38% more (on a busy machine), so this is about the least to reckon with, and not the most that was seen.
  */
 #define PROBE_ERROR 0.3
 
 double cost_probe_error(double probe_ns, double limit_ns)
 {
-	const double rest = limit_ns < probe_ns ? probe_ns - limit_ns : 0;
+	const double rest = limit_ns > 0 && limit_ns < probe_ns ? probe_ns - limit_ns : 0;
 
 	return rest > probe_ns * PROBE_ERROR ? rest : probe_ns * PROBE_ERROR;
 }
@@ -96,7 +96,7 @@ const char *cost_text(char *buf, const struct cost *c)
 		snprintf(buf, COST_TEXT, "about %s",
 			 str_duration(text, sizeof(text), number_u64(c->probes_ns)));
 	else
-		snprintf(buf, COST_TEXT, "about unknown");
+		snprintf(buf, COST_TEXT, "an unknown time");
 	return buf;
 }
 
@@ -142,10 +142,10 @@ void cost_print(FILE *out, const struct cost *c)
 		print_share(out, c);
 		fputs(rest, out);
 	} else if (c->percent_min >= 0) {
-		fprintf(out, ", at least %s of the %s at most%s",
+		fprintf(out, ", at least %s of the%s (%s at most)",
 			percent_text(percent, sizeof(percent), c->percent_min),
-			str_duration(cpu, sizeof(cpu), without(c, c->probes_ns - c->error_ns)),
-			rest);
+			rest + strlen(" of"),
+			str_duration(cpu, sizeof(cpu), without(c, c->probes_ns - c->error_ns)));
 	} else if (c->cpu_ns) {
 		fprintf(out, ", nearly all of the %s of processor time that the program took",
 			str_duration(cpu, sizeof(cpu), c->cpu_ns));

@@ -101,7 +101,7 @@ static bool mark_targets(const struct trigger *g, const struct trace_jump *j, bo
 	uint32_t n = g->nevents / 2;
 	bool grows = false;
 
-	if (j->to == JUMP_TO_FUNCTION)
+	if (j->to == JUMP_TO_FUNCTION || j->to == JUMP_TO_INSIDE)
 		return mark(marked, n, j->target);
 	for (uint32_t k = 0; j->to == JUMP_TO_NAME && k < j->ntargets; k++)
 		grows |= mark(marked, n, g->jumps.targets[j->target + k]);
