@@ -114,7 +114,7 @@ void xfree_pages(void *p, size_t n)
 	munmap(p, n);
 }
 
-/* More than half of a huge page is had as a whole one: clearing the rest is less than 256 faults. */
+/* More than half of a huge page is taken as a whole one: clearing the rest is less than 256 faults. */
 static size_t whole_pages(size_t n)
 {
 	return n % HUGE > HUGE / 2 ? (n + HUGE - 1) & -HUGE : n;

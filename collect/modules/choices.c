@@ -75,10 +75,11 @@ static void consider(const struct telling *t, const struct module *m, uint32_t i
 	    has_variant(m, i, true))
 		return;
 	if (module_is_resolver(m, i)) {
-		snprintf(what, sizeof(what), "%s is who chooses", t->words->done);
+		snprintf(what, sizeof(what), "only its resolver, which chooses, is %s",
+			 t->words->done);
 		tell(t, m, i, what);
 	} else if (!callsite_process_has(t->ms, m, i)) {
-		snprintf(what, sizeof(what), "no module calls it where that can be %s",
+		snprintf(what, sizeof(what), "no call of it was found that can be %s",
 			 t->words->done);
 		tell(t, m, i, what);
 	}

@@ -418,7 +418,7 @@ def choosers():
     _, rows = stat("-L", "libc.so*", "-F", "*memcpy*", "--", "./copies", "37")
     tap.need([r["calls"] for r in rows if r["function"] == "memcpy" and r.get("resolver")] == [1], rows)
     tap.need(any(r["calls"] >= 43 and "resolver" not in r for r in rows), rows)
-    for how, what in (["--no-wait"], "recorded is who chooses"), (["--tactics", "-import"], "recorded is who chooses"):
+    for how, what in (["--no-wait"], "only its resolver, which chooses, is recorded"), (["--tactics", "-import"], "only its resolver, which chooses, is recorded"):
         shutil.rmtree("trace", ignore_errors=True)
         r = subprocess.run([tap.KRON, "record", "-o", "trace", "-L", "libc.so*", "-F", "memcpy", *how, "--", "./copies", "37"],
                            capture_output=True, text=True, timeout=300)
@@ -428,7 +428,7 @@ def choosers():
     compile_callee()
     tap.compile_text("none", "int main(void) { return 0; }", "-O1", "-Wl,--no-as-needed", "-L.", "-lcallee", "-Wl,-rpath," + os.getcwd())
     r = run("-L", "libcallee*", "-F", "chosen", "--", "./none")
-    tap.need(re.search(r"^kron: chosen \[libcallee.so\] is chosen .*, and no module calls it where that can be counted;", r.stderr, re.M), r.stderr)
+    tap.need(re.search(r"^kron: chosen \[libcallee.so\] is chosen .*, and no call of it was found that can be counted;", r.stderr, re.M), r.stderr)
 
 
 def refused():
