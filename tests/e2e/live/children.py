@@ -333,7 +333,7 @@ def killed_before_its_surgeon(starter):
             (surgeon,) = surgeon_of(r)
             os.kill(surgeon, signal.SIGSTOP)
             program = children_of(r.pid)[1]
-        except (ValueError, ProcessLookupError, IndexError):  # it was quicker than this loop
+        except (ValueError, OSError, IndexError):  # it was quicker than this loop
             r.kill()
             r.wait()
             continue
