@@ -48,7 +48,7 @@ WANT = {"word:r": 3, "word:w": 2, "word": 5, "near_it:r": 1, "near_it:w": 2, "sp
 def exact(*flags):
     """Neighbours in one line of 64 bytes, an array that begins and ends within one, elements of a string instruction."""
     build("-O1", *flags)
-    want, rounds = WANT, 20000
+    want, rounds = WANT, 80000  # long enough for the heap to be seen
     if "-static" in flags:  # each access takes the slow part, and the C library's code counts on the heap
         want, rounds = {name: n for name, n in WANT.items() if "heap" not in name}, 200
     monitor("-q", "--every", "50ms", *(a for name in want for a in ("--range", name)), "-L", "ranged", "--", "./ranged", str(rounds))
