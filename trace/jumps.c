@@ -193,6 +193,12 @@ void trace_jumps_resolve(struct trace_jumps *x, const struct trace_names *names)
 	vec_free(&m);
 }
 
+static void keep_untaken(struct trace *t, const struct trace_names *names)
+{
+	t->untaken = names->jumps.untaken;
+	t->untaken_limit = names->jumps.limit;
+}
+
 /* After the functions, before the user's events. */
 static void resolve_names(struct trace *t)
 {
@@ -201,8 +207,7 @@ static void resolve_names(struct trace *t)
 	trace_names_of(&names, t);
 	trace_jumps_resolve(&names.jumps, &names);
 	t->jump_targets = names.jumps.targets;
-	t->untaken = names.jumps.untaken;
-	t->untaken_limit = names.jumps.limit;
+	keep_untaken(t, &names);
 	trace_names_free(&names);
 }
 
@@ -212,8 +217,7 @@ void jumps_joined(struct trace *t)
 
 	trace_names_of(&names, t);
 	find_untaken(&names.jumps, &names);
-	t->untaken = names.jumps.untaken;
-	t->untaken_limit = names.jumps.limit;
+	keep_untaken(t, &names);
 	trace_names_free(&names);
 }
 

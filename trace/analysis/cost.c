@@ -23,10 +23,10 @@ double cost_probe_error(double probe_ns, double limit_ns)
 	return rest > probe_ns * PROBE_ERROR ? rest : probe_ns * PROBE_ERROR;
 }
 
-#define SHARE_MAX \
-	0.95 /* of all that was taken: what remains for the program is not a figure any more */
-#define RANGE_MAX \
-	4 /* from the least that the share may be to the most: what lies between says nothing */
+/* Of all that was taken: above it, what remains for the program is not a figure any more. */
+#define SHARE_MAX 0.95
+/* From the least that the share may be to the most: what lies between says nothing. */
+#define RANGE_MAX 4
 
 /* Below 0: it cannot be told. */
 static double percent_of(const struct cost *c, double probes_ns)

@@ -40,7 +40,7 @@ void cost_take(struct cost *c, uint64_t probes, double probe_ns, double error_ns
 	       uint64_t cpu_ns);
 /* By the session; counted: samples in the trace, where that does not say. */
 void cost_of_trace(struct cost *c, const struct trace *t, uint64_t counted);
-/* "about 41%", "at least 91%", "about 6.969 ms" where the share cannot be told, "about unknown". */
+/* "about 41%", "at least 91%", "about 6.969 ms" where the share cannot be told, "an unknown time". */
 #define COST_TEXT 48
 const char *cost_text(char *buf, const struct cost *c);
 /* "6.969 ms, 41% (26 to 61%) of the 17.0 ms (+-2.1 ms) of processor time that the program took without them" */

@@ -112,7 +112,7 @@ static void let_run(struct pairs *p, struct lane *l, struct strand *s, struct mo
 {
 	const bool is_known = l->cur || (l->heir && l->heir != s);
 
-	if (l->heir && l->heir != s) {
+	if (l->heir && l->heir != s && now.tsc > l->vacant.tsc) {
 		l->heir->ran.tsc += now.tsc - l->vacant.tsc;
 		l->heir->ran.samples += now.sample - l->vacant.sample;
 	}
