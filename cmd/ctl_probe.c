@@ -9,7 +9,7 @@
 #include "board/bus/lanes.h"
 #include "board/bus/object.h"
 #include "cmd/cmd.h"
-#include "collect/live/control.h"
+#include "collect/changes/control.h"
 
 static const struct verb {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctl_probe.h - kron ctl probe add|rm|list: asks the recorder of the board (collect/live/control.h). */
+/* ctl_probe.h - kron ctl probe add|rm|list: asks the recorder of the board (collect/changes/control.h). */
 #ifndef CMD_CTL_PROBE_H
 #define CMD_CTL_PROBE_H
 

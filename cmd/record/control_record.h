@@ -4,7 +4,7 @@
 #define CMD_CONTROL_RECORD_H
 
 #include "collect/collector.h"
-#include "collect/live/control.h"
+#include "collect/changes/control.h"
 
 /* attached: the recording has this surgeon already, else one is started when it is needed. */
 void control_record_begin(struct collector *c, struct surgeon *surgeon, bool attached,

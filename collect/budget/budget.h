@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "collect/calibrate.h"
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 #include "collect/modules/selection.h"
 #include "collect/tasks.h"
 #include "collect/watch/meter.h"

@@ -15,7 +15,7 @@
 #include <kron/control.h>
 
 #include "base/err.h"
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 struct drain;
 struct flight;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* change_line.c - see change_line.h. */
-#include "collect/live/change_line.h"
+#include "collect/changes/change_line.h"
 
 #include <inttypes.h>
 

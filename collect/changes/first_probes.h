@@ -9,7 +9,7 @@
 #define COLLECT_FIRST_PROBES_H
 
 #include "base/json.h"
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 #define FIRST_PROBES_NONE 1
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* turn.c - see turn.h. */
-#include "collect/live/turn.h"
+#include "collect/changes/turn.h"
 
 #include <errno.h>
 
-#include "collect/live/visit.h"
+#include "collect/changes/visit.h"
 
 #define ANSWERED_S 30u
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "collect/attach/serve.h"
-#include "collect/live/change_process.h"
+#include "collect/changes/change_process.h"
 #include "probes/probe.h"
 
 struct change {

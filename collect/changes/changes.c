@@ -7,7 +7,7 @@
  * touch is not looked up here: the process's runtime knows its own blocks, and refuses.
  */
 #define _GNU_SOURCE
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,11 +19,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "collect/live/change_line.h"
-#include "collect/live/first_probes.h"
-#include "collect/live/function_probes.h"
-#include "collect/live/turn.h"
-#include "collect/live/visit.h"
+#include "collect/changes/change_line.h"
+#include "collect/changes/first_probes.h"
+#include "collect/changes/function_probes.h"
+#include "collect/changes/turn.h"
+#include "collect/changes/visit.h"
 #include "inject/plan/tactics.h"
 
 /* Command files of the recording itself have lower numbers. */

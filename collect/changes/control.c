@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* control.c - see control.h. */
 #define _GNU_SOURCE
-#include "collect/live/control.h"
+#include "collect/changes/control.h"
 
 #include <errno.h>
 #include <inttypes.h>

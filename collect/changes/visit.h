@@ -5,7 +5,7 @@
 #ifndef COLLECT_VISIT_H
 #define COLLECT_VISIT_H
 
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 /* 0, -errno with a sentence, or what it means to its caller. */
 typedef int visit_what(struct change_process *p, struct err *err);

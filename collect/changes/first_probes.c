@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* first_probes.c - see first_probes.h. */
-#include "collect/live/first_probes.h"
+#include "collect/changes/first_probes.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "collect/live/change_line.h"
-#include "collect/live/turn.h"
+#include "collect/changes/change_line.h"
+#include "collect/changes/turn.h"
 #include "collect/modules/place_sleep.h"
 
 static const struct probe_set *set_of(const struct changes *all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* visit.c - see visit.h. */
 #define _GNU_SOURCE
-#include "collect/live/visit.h"
+#include "collect/changes/visit.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef COLLECT_FUNCTION_PROBES_H
 #define COLLECT_FUNCTION_PROBES_H
 
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 /* 0 and a sentence: some of them stay as they are. */
 int function_probes_turn(struct changes *all, const char *glob, bool wakes, struct err *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* function_probes.c - see function_probes.h. */
-#include "collect/live/function_probes.h"
+#include "collect/changes/function_probes.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "collect/live/turn.h"
+#include "collect/changes/turn.h"
 #include "collect/modules/function_sleep.h"
 
 static int check(const struct changes *all, const char *glob, struct err *err)

@@ -7,7 +7,7 @@
 #ifndef COLLECT_TURN_H
 #define COLLECT_TURN_H
 
-#include "collect/live/changes.h"
+#include "collect/changes/changes.h"
 
 /* What starts from now on has it as it is now; then nobody is being given it as it was. */
 int turn_settle(struct changes *all, struct err *err);

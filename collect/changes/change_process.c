@@ -9,7 +9,7 @@
  * in its memory say which question that was.  That holds for forked children as well.
  */
 #define _GNU_SOURCE
-#include "collect/live/change_process.h"
+#include "collect/changes/change_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
