@@ -302,8 +302,8 @@ static void tell_of_sleeps(const struct opt_command *c, size_t n, const char *by
 {
 	if (n)
 		fprintf(stderr,
-			"kron %s: %zu function%s taken out by %s for part of the time: what there is of %s is of "
-			"the rest, and what %s called then counts for who had called %s%s\n",
+			"kron %s: %zu function%s traced for part of the time only (%s): what there is of %s is of then, "
+			"and what %s called otherwise counts for who had called %s%s\n",
 			c->name, n, n == 1 ? " was" : "s were", by, n == 1 ? "it" : "them",
 			n == 1 ? "it" : "they", n == 1 ? "it" : "them", more);
 }
@@ -335,7 +335,7 @@ static void tell_of_all_sleeps(const struct opt_command *c, const struct trace *
 			asked++;
 	}
 	tell_of_sleeps(c, by_budget, "--budget", " (`kron info` says which)");
-	tell_of_sleeps(c, asked, "kron ctl probe rm", " (`kron info` says when)");
+	tell_of_sleeps(c, asked, "kron ctl probe", " (`kron info` says when)");
 	tell_of_groups(c, trace_groups_off(t));
 }
 

@@ -30,7 +30,11 @@ static const struct opt options[] = {
 	 "$KRON_BOARD, else \"default\", else the only one that there is.",
 	 0, 0},
 	{'F', "function", OPT_STR, &probe.functions, "GLOB",
-	 "With probe add and probe rm: the functions of the recording that this matches.", 0, 0},
+	 "With probe add and probe rm: the functions that this matches.", 0, 0},
+	{'L', "library", OPT_LIST, &probe.libraries, "GLOB",
+	 "With probe add -F: also functions of libraries named so, besides those that the recording "
+	 "traces. May be repeated.",
+	 0, 0},
 	{0, "json", OPT_FLAG, &probe.json, NULL, "With probe list: print a JSON array.", 0, 0},
 	OPT_END,
 };
@@ -350,9 +354,10 @@ int cmd_ctl(int argc, char **argv)
 	if (!verb)
 		return cmd_fail(&command, CMD_USAGE,
 				"'%s' is not a verb (`kron ctl --help` shows them)", argv[first]);
-	if ((probe.json || probe.functions) && verb->run != do_probe)
-		return usage(probe.json ? "only probe list takes --json"
-					: "only probe add and probe rm take -F");
+	if ((probe.json || probe.functions || probe.libraries.n) && verb->run != do_probe)
+		return usage(probe.json        ? "only probe list takes --json"
+			     : probe.functions ? "only probe add and probe rm take -F"
+					       : "only probe add -F takes -L");
 	if (n < verb->min || n > verb->max)
 		return wrong_number(verb, n);
 	if (verb->run == do_probe) {

@@ -59,11 +59,31 @@ int ctl_probe_check(const struct opt_command *command, const struct ctl_probe_op
 	const struct verb *v = find_verb(argv[0]);
 
 	if (!v || n != (o->functions ? 0 : v->arguments) || (o->functions && !v->functions) ||
-	    (o->json && v->verb != KRON_CONTROL_LIST))
-		return cmd_fail(command, CMD_USAGE,
-				"probe takes: add SPEC, rm NAME, add -F GLOB, rm -F GLOB, or list, "
-				"which may have --json");
+	    (o->json && v->verb != KRON_CONTROL_LIST) ||
+	    (o->libraries.n && (!o->functions || v->functions != KRON_CONTROL_WAKE)))
+		return cmd_fail(
+			command, CMD_USAGE,
+			"probe takes: add SPEC, rm NAME, add -F GLOB, which may have -L GLOB, "
+			"rm -F GLOB, or list, which may have --json");
 	return CMD_OK;
+}
+
+/* A line each: changes_turn_functions(). */
+static int ask_functions(const struct opt_command *command, struct bus *b,
+			 const struct ctl_probe_options *o, enum kron_control_verb verb)
+{
+	char *text = xstrdup(o->functions);
+	int status;
+
+	for (size_t i = 0; i < o->libraries.n; i++) {
+		char *more = xasprintf("%s\n%s", text, o->libraries.v[i]);
+
+		xfree(text);
+		text = more;
+	}
+	status = ask(command, b, verb, text);
+	xfree(text);
+	return status;
 }
 
 int ctl_probe(const struct opt_command *command, struct bus *b, const struct ctl_probe_options *o,
@@ -72,6 +92,6 @@ int ctl_probe(const struct opt_command *command, struct bus *b, const struct ctl
 	const struct verb *v = find_verb(argv[0]);
 
 	if (o->functions)
-		return ask(command, b, v->functions, o->functions);
+		return ask_functions(command, b, o, v->functions);
 	return ask(command, b, o->json ? KRON_CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
 }

@@ -11,6 +11,7 @@
 struct ctl_probe_options {
 	bool json;
 	const char *functions; /* -F; NULL: it was not given */
+	struct opt_list libraries;
 };
 
 /*

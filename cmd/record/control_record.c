@@ -75,6 +75,7 @@ void control_record_begin(struct collector *c, struct surgeon *surgeon, bool att
 					   .starts_surgeon = !attached,
 					   .default_level = default_level,
 					   .begin_ns = c->start.mono_ns,
+					   .begin = c->clock_start.tsc,
 					   .note = note,
 					   .note_sleep = note_sleep,
 					   .waits_for = waits_for,
@@ -100,7 +101,7 @@ void control_record_stop(void)
 
 static void say_unplaced(const struct change *c, const char *why)
 {
-	const char *object = c->set.specs.v[0].object.text;
+	const char *object = c->words ? NULL : c->set.specs.v[0].object.text;
 
 	if (why)
 		say("kron: probe add %s: %s", c->text, why);

@@ -496,6 +496,8 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	struct binding b = answer_module_binding(w, l);
 	int code;
 
+	if (w->a->whole && !traced && !l->module->probed)
+		return 0; /* nothing of it was added */
 	if (!b.thunk)
 		return err_set(err, ENOTSUP, "%s is static: --bus device cannot be had there",
 			       l->module->path);
@@ -613,7 +615,7 @@ static void do_modules(struct work *w)
 			l->full = false;
 			code = modules_plan(w->a->modules, l->module, false, &err);
 		}
-		if (!code && l->full)
+		if (!code && l->full && !w->a->whole)
 			note_flaws(w, l->module);
 		if (!code)
 			code = bind_module(w, l, &err);

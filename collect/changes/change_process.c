@@ -325,6 +325,19 @@ static int make_answer(struct change_process *p, struct question *q, uint32_t ag
 	return code ? code : serve_change_make(out, p->server, p->of, p->pid, q, again, err);
 }
 
+/* A probe comes as a whole or not at all; of functions, those of other modules come. */
+static int check_notes(struct change_process *p, const struct answer *a, struct err *err)
+{
+	if (!a->notes.n)
+		return 0;
+	if (p->of->selection->probes_only || a->fd < 0)
+		return err_set(err, ENOTSUP, "%s", a->notes.v[0].err.msg);
+	for (size_t i = 0; i < a->notes.n; i++)
+		server_note_untraced(p->server, p->pid, a->notes.v[i].module,
+				     a->notes.v[i].err.msg);
+	return 0;
+}
+
 static int try_to_add(struct change_process *p, uint32_t again, struct err *err)
 {
 	uint32_t applied = 0;
@@ -334,8 +347,7 @@ static int try_to_add(struct change_process *p, uint32_t again, struct err *err)
 
 	if (code)
 		return code;
-	if (a.notes.n)
-		code = err_set(err, ENOTSUP, "%s", a.notes.v[0].err.msg);
+	code = check_notes(p, &a, err);
 	if (!code && a.fd >= 0)
 		code = stop_and_apply(p, &q, &a, &applied, err);
 	if (!code && a.fd >= 0) {

@@ -19,11 +19,14 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "collect/changes/added_functions.h"
 #include "collect/changes/change_line.h"
 #include "collect/changes/first_probes.h"
 #include "collect/changes/function_probes.h"
+#include "collect/changes/late.h"
 #include "collect/changes/turn.h"
 #include "collect/changes/visit.h"
+#include "collect/modules/claims.h"
 #include "inject/plan/tactics.h"
 
 /* Command files of the recording itself have lower numbers. */
@@ -58,6 +61,8 @@ static void forget_files(struct change *c)
 static void free_unused(struct change *c)
 {
 	probe_set_free(&c->set);
+	vec_free(&c->globs);
+	xfree(c->words);
 	xfree(c->name);
 	xfree(c->text);
 	xfree(c);
@@ -109,6 +114,8 @@ static void prepare(struct change *c, struct changes *all)
 	memcpy(session, &all->server->answerer->session, sizeof(uint64_t));
 	memset(session + sizeof(uint64_t), 0, sizeof(session) - sizeof(uint64_t));
 	modules_branch(&c->modules, all->modules, &c->selection);
+	if (c->words)
+		added_functions_prepare(c, all);
 	answerer_init(&c->answerer, &c->modules, &c->selection, session);
 	c->answerer.whole = all->server->answerer;
 	pthread_mutex_init(&c->files.lock, NULL);
@@ -137,8 +144,16 @@ static void set_there(struct changes *all, struct change *c, bool is_there)
 {
 	pthread_mutex_lock(&all->lock);
 	c->is_there = is_there;
+	c->is_placed = false;
 	while (!is_there && c->holds)
 		pthread_cond_wait(&all->released, &all->lock);
+	pthread_mutex_unlock(&all->lock);
+}
+
+static void set_placed(struct changes *all, struct change *c)
+{
+	pthread_mutex_lock(&all->lock);
+	c->is_placed = true;
 	pthread_mutex_unlock(&all->lock);
 }
 
@@ -170,7 +185,7 @@ static bool has_begun(const struct changes *all)
 	return begun;
 }
 
-static int explain_nothing(const struct change *c, bool begun, unsigned met, struct err *err)
+static int explain_nothing(struct change *c, bool begun, unsigned met, struct err *err)
 {
 	const struct probe_results *r = &c->modules.results;
 
@@ -180,6 +195,8 @@ static int explain_nothing(const struct change *c, bool begun, unsigned met, str
 	}
 	if (!met)
 		return err_set(err, ESRCH, "no process of this recording runs that kron can reach");
+	if (c->words)
+		return added_functions_explain(c, err);
 	if (r->n && r->v[0].notes.n)
 		return err_set(err, ENOENT, "%s", r->v[0].notes.v[0]);
 	if (r->n && r->v[0].places && !is_possible(c))
@@ -214,7 +231,9 @@ static int place_everywhere(struct changes *all, struct change *c, struct err *e
 		return code;
 	begun = has_begun(all);
 	code = visit_all(all, c, change_process_add, false, &met, err);
-	return code || c->probes ? code : explain_nothing(c, begun, met, err);
+	if (code || c->probes) /* in a process, at least once */
+		return code;
+	return explain_nothing(c, begun, met, err);
 }
 
 static int place(struct changes *all, struct change *c, struct err *err)
@@ -226,9 +245,16 @@ static int place(struct changes *all, struct change *c, struct err *err)
 	if (!code)
 		return 0;
 	set_there(all, c, false);
+	claims_release(&c->modules);
 	if (!visit_all(all, c, change_process_remove, true, &others, &other))
 		forget_files(c);
 	return code;
+}
+
+/* Its plans are what they would be now. */
+static bool may_return(struct change *c)
+{
+	return !c->words || claims_retake(&c->modules);
 }
 
 /* One that was there before has its plans still, and its events' numbers.  NULL: there are too many. */
@@ -237,7 +263,7 @@ static struct change *settle_on(struct changes *all, struct change *fresh)
 	for (size_t i = 0; i < all->all.n; i++) {
 		struct change *c = all->all.v[i];
 
-		if (strcmp(c->text, fresh->text))
+		if (strcmp(c->text, fresh->text) || !may_return(c))
 			continue;
 		free_unused(fresh);
 		c->probes = 0;
@@ -252,23 +278,13 @@ static struct change *settle_on(struct changes *all, struct change *fresh)
 	return fresh;
 }
 
-static int add(struct changes *all, const char *spec, struct err *err)
+/* It has been read.  It comes, or is freed. */
+static int add_change(struct changes *all, struct change *fresh, struct err *err)
 {
-	struct change *c = xcalloc(1, sizeof(*c)), *fresh;
-	int code = read_spec(c, all, spec, err);
+	const uint64_t since = all->now(all->note_ctx);
+	struct change *c = settle_on(all, fresh);
+	int code;
 
-	if (!code && (find(all, c->name) || first_probes_has(all, c->name)))
-		code = err_set(err, EEXIST, "there is a probe %s already", c->name);
-	if (!code)
-		code = changes_start_surgeon(all, err);
-	if (!code)
-		code = first_probes_wake(all, &c->set.specs.v[0], err);
-	if (code != FIRST_PROBES_NONE) {
-		free_unused(c);
-		return code;
-	}
-	fresh = c;
-	c = settle_on(all, fresh);
 	if (!c) {
 		free_unused(fresh);
 		return err_set(err, E2BIG, "this recording has had %u probes added: no more",
@@ -279,7 +295,29 @@ static int add(struct changes *all, const char *spec, struct err *err)
 		return code;
 	c->since_ns = clock_ns(CLOCK_MONOTONIC) - all->begin_ns;
 	changes_note(all, c, true);
+	set_placed(all, c);
+	if (!c->words)
+		return 0;
+	added_functions_note(c, all, since, true);
+	added_functions_say_rest(c, err);
 	return 0;
+}
+
+static int add(struct changes *all, const char *spec, struct err *err)
+{
+	struct change *c = xcalloc(1, sizeof(*c));
+	int code = read_spec(c, all, spec, err);
+
+	if (!code && (find(all, c->name) || first_probes_has(all, c->name)))
+		code = err_set(err, EEXIST, "there is a probe %s already", c->name);
+	if (!code)
+		code = changes_start_surgeon(all, err);
+	if (!code)
+		code = first_probes_wake(all, &c->set.specs.v[0], err);
+	if (code == FIRST_PROBES_NONE)
+		return add_change(all, c, err);
+	free_unused(c);
+	return code;
 }
 
 int changes_add(struct changes *all, const char *spec, struct err *err)
@@ -305,25 +343,38 @@ static int explain_unknown(const struct changes *all, const char *name, struct e
 		       name, name);
 }
 
-static int take_away(struct changes *all, const char *name, struct err *err)
+static int take_change_away(struct changes *all, struct change *c, struct err *err)
 {
-	struct change *c = find(all, name);
+	const uint64_t since = all->now(all->note_ctx);
 	unsigned met;
-	int code;
+	int code = c->words ? added_functions_check_waiting(c, all, err) : 0;
 
-	if (!c && first_probes_has(all, name))
-		return first_probes_remove(all, name, err);
-	if (!c)
-		return explain_unknown(all, name, err);
+	if (code)
+		return code;
 	set_there(all, c, false);
 	code = visit_all(all, c, change_process_remove, true, &met, err);
 	if (code) {
 		set_there(all, c, true);
+		set_placed(all, c);
 		return code;
 	}
 	forget_files(c);
+	claims_release(&c->modules);
 	changes_note(all, c, false);
+	if (c->words)
+		added_functions_note(c, all, since, false);
 	return 0;
+}
+
+static int take_away(struct changes *all, const char *name, struct err *err)
+{
+	struct change *c = find(all, name);
+
+	if (c)
+		return take_change_away(all, c, err);
+	if (first_probes_has(all, name))
+		return first_probes_remove(all, name, err);
+	return explain_unknown(all, name, err);
 }
 
 int changes_remove(struct changes *all, const char *name, struct err *err)
@@ -336,12 +387,91 @@ int changes_remove(struct changes *all, const char *name, struct err *err)
 	return code;
 }
 
-int changes_turn_functions(struct changes *all, const char *glob, bool wakes, struct err *err)
+static int add_functions(struct changes *all, const char *words, struct err *err)
+{
+	struct change *c = xcalloc(1, sizeof(*c));
+	int code = added_functions_read(c, all, words, err);
+
+	c->selection.tactics = tactics_of(all->modules->selection);
+	if (!code && find(all, c->name))
+		code = err_set(err, EEXIST, "%s was added already", c->name);
+	if (!code)
+		code = changes_start_surgeon(all, err);
+	if (!code)
+		return add_change(all, c, err);
+	free_unused(c);
+	return code;
+}
+
+/* Those of the recording wake, and those that it did not choose come. */
+static int wake_or_add(struct changes *all, const char *words, struct err *err)
+{
+	const bool has_libraries = strchr(words, '\n');
+	struct err woken = {{0}}, added = {{0}};
+	int slept = -ENOENT, code;
+
+	if (!has_libraries)
+		slept = function_probes_turn(all, words, true, &woken);
+	*err = woken;
+	if (slept && slept != -ENOENT && slept != -EEXIST)
+		return slept;
+	code = add_functions(all, words, &added);
+	if (!slept && (code == -ENOENT || code == -EEXIST)) /* there were no others */
+		return 0;
+	if (slept || code || added.msg[0])
+		*err = added;
+	return code;
+}
+
+/* Functions that were added go together: *stays: a change of which the glob means only some. */
+static int remove_functions(struct changes *all, const char *glob, const struct change **stays,
+			    bool *gone, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < all->all.n && !code; i++) {
+		struct change *c = all->all.v[i];
+		const enum added_functions_meant meant = added_functions_meant(c, glob);
+
+		if (meant == ADDED_FUNCTIONS_SOME)
+			*stays = c;
+		if (meant != ADDED_FUNCTIONS_ALL)
+			continue;
+		code = take_change_away(all, c, err);
+		*gone = *gone || !code;
+	}
+	return code;
+}
+
+/* Those of the recording sleep, and those that were added go. */
+static int sleep_or_remove(struct changes *all, const char *glob, struct err *err)
+{
+	const struct change *stays = NULL;
+	bool gone = false;
+	int code = remove_functions(all, glob, &stays, &gone, err);
+
+	if (code)
+		return code;
+	code = function_probes_turn(all, glob, false, err);
+	if (code != -ENOENT && code != -EEXIST)
+		return code;
+	if (gone) {
+		*err = (struct err){{0}};
+		code = 0;
+	}
+	if (stays)
+		err_set(err, 0,
+			"functions that were added together go together: `kron ctl probe rm -F '%s'`",
+			stays->globs.v[0]);
+	return code;
+}
+
+int changes_turn_functions(struct changes *all, const char *words, bool wakes, struct err *err)
 {
 	int code;
 
 	pthread_mutex_lock(&all->turn);
-	code = function_probes_turn(all, glob, wakes, err);
+	code = wakes ? wake_or_add(all, words, err) : sleep_or_remove(all, words, err);
 	pthread_mutex_unlock(&all->turn);
 	return code;
 }
@@ -417,171 +547,7 @@ static void join(void *ctx, pid_t pid)
 	pthread_mutex_unlock(&all->turn);
 }
 
-/* ---- what is late: --no-wait ---- */
-
-/* So many are planned side by side, and come at one stop. */
-#define LATE_AT_ONCE 8u
-
-typedef VEC(struct module_wish) late_modules;
-
-static int smallest_first(const void *a, const void *b)
-{
-	const struct module_wish *x = a, *y = b;
-	uint64_t n = x->module->file.size, k = y->module->file.size;
-
-	return n < k ? -1 : n > k;
-}
-
-static void list_late(struct changes *all, late_modules *out)
-{
-	pthread_mutex_lock(&all->modules->lock);
-	vec_for(&all->modules->all, m)
-		if ((*m)->is_late && !(*m)->has_come)
-			*vec_push(out) = (struct module_wish){*m, true};
-	pthread_mutex_unlock(&all->modules->lock);
-}
-
-/* Not all at once: the largest would make the others wait. */
-static void choose_late(struct changes *all, late_modules *out)
-{
-	list_late(all, out);
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), smallest_first);
-	out->n = out->n > LATE_AT_ONCE ? LATE_AT_ONCE : out->n;
-}
-
-/* Side by side, where that is worth it. */
-static void plan_late(struct changes *all, const late_modules *late)
-{
-	struct err err;
-
-	modules_prepare(all->modules, late->v, late->n);
-	for (size_t i = 0; i < late->n; i++) {
-		struct module *m = late->v[i].module;
-
-		if (modules_plan(all->modules, m, true, &err))
-			server_note_untraced(all->server, 0, m->path, err.msg);
-	}
-}
-
-/*
- * From now on they are traced; those that have no plan are noted already.  A module that was asked for after
- * list_late() has come as well if a process got it in this round.
- */
-static void note_come(struct changes *all)
-{
-	late_modules late = {0};
-
-	list_late(all, &late);
-	vec_for(&late, w) {
-		struct module *m = w->module;
-		bool tried, planned;
-
-		pthread_mutex_lock(&m->lock);
-		planned = m->full && !m->full_code;
-		tried = m->full || m->full_code;
-		pthread_mutex_unlock(&m->lock);
-		pthread_mutex_lock(&all->modules->lock);
-		m->has_come = tried;
-		pthread_mutex_unlock(&all->modules->lock);
-		if (planned)
-			all->note_module(all->note_ctx, m->path);
-	}
-	vec_free(&late);
-}
-
-/* False: nothing was left to be planned. */
-static bool catch_up(struct changes *all)
-{
-	late_modules late = {0};
-	unsigned met;
-	struct err err;
-	bool more;
-
-	choose_late(all, &late);
-	plan_late(all, &late);
-	pthread_mutex_lock(&all->turn);
-	if (changes_start_surgeon(all, &err))
-		server_note_untraced(all->server, 0, NULL, err.msg);
-	else
-		visit_all(all, NULL, change_process_catch_up, true, &met, &err);
-	note_come(all);
-	pthread_mutex_unlock(&all->turn);
-	more = late.n;
-	vec_free(&late);
-	return more;
-}
-
-static bool is_over(struct changes *all)
-{
-	pthread_mutex_lock(&all->lock);
-	const bool over = all->is_over;
-	pthread_mutex_unlock(&all->lock);
-	return over;
-}
-
-static void *late_thread(void *arg)
-{
-	struct changes *all = arg;
-
-	pthread_setname_np(pthread_self(), "kron-late");
-	pthread_mutex_lock(&all->lock);
-	while (!all->is_over) {
-		if (!all->is_late) {
-			pthread_cond_wait(&all->late, &all->lock);
-			continue;
-		}
-		all->is_late = false;
-		pthread_mutex_unlock(&all->lock);
-		while (catch_up(all) && !is_over(all))
-			;
-		pthread_mutex_lock(&all->lock);
-	}
-	pthread_mutex_unlock(&all->lock);
-	return NULL;
-}
-
-static void tell_late(void *ctx)
-{
-	struct changes *all = ctx;
-
-	pthread_mutex_lock(&all->lock);
-	all->is_late = true;
-	pthread_cond_signal(&all->late);
-	pthread_mutex_unlock(&all->lock);
-}
-
-/* What asked before somebody listened is late, too. */
-static void begin_late(struct changes *all)
-{
-	all->is_late = true;
-	all->has_thread = !pthread_create(&all->late_thread, NULL, late_thread, all);
-	if (!all->has_thread)
-		server_note_untraced(all->server, 0, NULL,
-				     "kron could not make a thread to plan what is late");
-}
-
-void changes_stop(struct changes *all)
-{
-	char *why;
-
-	if (!all->has_thread)
-		return;
-	pthread_mutex_lock(&all->lock);
-	all->is_over = true;
-	pthread_cond_signal(&all->late);
-	pthread_mutex_unlock(&all->lock);
-	pthread_join(all->late_thread, NULL);
-	all->has_thread = false;
-	vec_for(&all->modules->all, m) {
-		if (!(*m)->is_late || (*m)->has_come)
-			continue;
-		why = xasprintf("%s: the recording ended before its plan was ready (--no-wait)",
-				(*m)->path);
-		server_note_untraced(all->server, 0, (*m)->path, why);
-		xfree(why);
-	}
-}
+/* ---- its begin and end ---- */
 
 void changes_begin(struct changes *all)
 {
@@ -590,10 +556,15 @@ void changes_begin(struct changes *all)
 	pthread_cond_init(&all->released, NULL);
 	pthread_cond_init(&all->late, NULL);
 	pthread_mutex_init(&all->no_files.lock, NULL);
-	all->added = (struct added_probes){all, next_added, hold, release, join, tell_late};
+	all->added = (struct added_probes){all, next_added, hold, release, join, late_tell};
 	server_set_added(all->server, &all->added);
 	if (all->modules->selection->no_wait)
-		begin_late(all);
+		late_begin(all);
+}
+
+void changes_stop(struct changes *all)
+{
+	late_stop(all);
 }
 
 /* ---- list ---- */
@@ -607,7 +578,7 @@ static char *module_of(const struct change *c)
 	for (size_t i = 0; i < c->modules.all.n; i++) {
 		const struct module *m = c->modules.all.v[i];
 
-		if (!m->probes.patched)
+		if (!m->probes.patched && !m->nselected)
 			continue;
 		first = first ? first : m->path;
 		n++;
@@ -635,12 +606,13 @@ static uint64_t count_places(struct changes *all, struct change *c)
 
 static void show_added(struct changes *all, struct change *c, FILE *out, struct json *j)
 {
-	const char *object = c->set.specs.v[0].object.text;
+	const struct probe_spec *spec = c->words ? NULL : &c->set.specs.v[0];
+	const char *object = spec ? spec->object.text : NULL;
 	char *module = module_of(c);
 	struct change_line v = {.name = c->name,
 				.spec = c->text,
 				.module = module,
-				.level = c->set.specs.v[0].level,
+				.level = spec ? spec->level : all->default_level,
 				.places = count_places(all, c),
 				.since_ns = c->since_ns};
 

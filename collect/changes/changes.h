@@ -16,18 +16,23 @@
 
 struct change {
 	char *name; /* of its event; else the SPEC */
-	char *text; /* SPEC */
+	char *text; /* SPEC, or "-F GLOB" */
 	struct probe_set set;
+	char *words; /* functions (added_functions.h); NULL: a probe */
+	VEC(const char *)
+	globs; /* in words: which functions, then which libraries besides the recording's */
 	struct selection selection;
 	struct modules modules;
 	struct answerer answerer;
 	struct change_files files;
 	struct surgeon *surgeon;
+	struct changes *changes;
 	uint64_t since_ns; /* after the recording's begin */
 	/* Under the changes' lock. */
 	uint64_t probes; /* places that it ever had, in all processes together */
 	unsigned holds;  /* processes that have asked for it, and are being answered */
 	bool is_there;   /* what asks gets it */
+	bool is_placed;  /* likewise, and those that ran before have it */
 };
 
 /* A line for the trace: it has come, or gone. */
@@ -51,6 +56,7 @@ struct changes {
 	bool starts_surgeon; /* the recording has none until it is needed */
 	uint8_t default_level;
 	uint64_t begin_ns; /* CLOCK_MONOTONIC: of the recording */
+	uint64_t begin;    /* likewise, as now() says it */
 	uint64_t next_number;
 	uint64_t stood_ns;     /* how long a process stood still, at most */
 	uint64_t all_stood_ns; /* at all changes, all processes together */
@@ -84,8 +90,11 @@ void changes_stop(struct changes *c);
 int changes_add(struct changes *c, const char *spec, struct err *err);
 /* By its name or SPEC, as changes_list() shows them. */
 int changes_remove(struct changes *c, const char *name, struct err *err);
-/* Functions of the recording that the glob means wake, or sleep: 0 and a sentence if some stay as they are. */
-int changes_turn_functions(struct changes *c, const char *glob, bool wakes, struct err *err);
+/*
+ * words: "GLOB", and then a library a line.  Functions of the recording that the glob means wake, and others come; or
+ * these go, and those sleep.  0 and a sentence if some stay as they are.
+ */
+int changes_turn_functions(struct changes *c, const char *words, bool wakes, struct err *err);
 /* --budget: these functions sleep, and no others by it (function_sleep_hold()).  How many turned: *turned. */
 int changes_hold_functions(struct changes *c, const uint8_t *held, uint32_t n, uint64_t *turned,
 			   struct err *err);

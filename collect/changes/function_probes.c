@@ -21,12 +21,6 @@ static int check(const struct changes *all, const char *glob, struct err *err)
 /* Nothing has turned: why? */
 static int nothing(const struct function_sleep *s, const char *glob, bool wakes, struct err *err)
 {
-	if (!s->met && wakes && !strpbrk(glob, "*?["))
-		return err_set(err, ENOENT,
-			       "no function that is traced is called %s, and -F wakes only what "
-			       "the recording chose at its start: `kron ctl probe add %s` probes "
-			       "its entry, `kron ctl probe add '%s%%return'` its returns",
-			       glob, glob, glob);
 	if (!s->met)
 		return err_set(err, ENOENT, "no function that is traced is called %s", glob);
 	if (s->stay == s->met)

@@ -42,56 +42,111 @@ static void count_probes(const struct module *m, struct counts *c)
 }
 
 /* Probes that come later find it listed. */
-static bool find_listed(struct modules *ms, const struct module *m, uint32_t *id)
+static struct listed_module *find_listed(struct modules *ms, const struct module *m)
 {
 	vec_for(&ms->listed, l)
-		if (!memcmp(&l->file, &m->file, sizeof(l->file))) {
-			*id = l->id;
-			return true;
-		}
-	return false;
+		if (!memcmp(&l->file, &m->file, sizeof(l->file)))
+			return l;
+	return NULL;
 }
 
-static uint32_t list_module(struct modules *ms, const struct module *m, const struct counts *c)
+static struct listed_module *list_module(struct modules *ms, const struct module *m,
+					 const struct counts *c)
 {
-	const uint32_t id = ms->next_id++;
+	struct listed_module *l = vec_push(&ms->listed);
 
-	*vec_push(&ms->listed) = (struct listed_module){m->file, id};
+	*l = (struct listed_module){.file = m->file, .id = ms->next_id++};
 	ms->totals.modules++;
 	ms->totals.probes += c->patched[0] + c->patched[1];
 	ms->totals.refused += c->refused[0] + c->refused[1];
-	return id;
+	return l;
 }
 
-/* Of the whole recording; is_new: the module is to be written, too. */
-static int take_numbers(struct modules *ms, struct module *m, bool is_later, const struct counts *c,
-			uint32_t *id, bool *is_new, struct err *err)
+/* Functions and jumps of the one are those of the other, number by number. */
+static bool is_same_list(const struct plan *a, const struct plan *b)
 {
-	size_t n = m->full->nfunctions, jumps = m->full->njumps;
-	uint32_t last = ms->selection->calls ? KRON_CALLS_MAX : LAST_FUNCTION;
+	if (a->nfunctions != b->nfunctions || a->njumps != b->njumps)
+		return false;
+	for (size_t i = 0; i < a->nfunctions; i++)
+		if (a->functions[i].vaddr != b->functions[i].vaddr)
+			return false;
+	for (size_t i = 0; i < a->njumps; i++)
+		if (memcmp(&a->jumps[i], &b->jumps[i], sizeof(a->jumps[i])))
+			return false;
+	return true;
+}
 
-	pthread_mutex_lock(&ms->lock);
+static int take_new_numbers(struct modules *ms, struct module *m, struct err *err)
+{
+	const size_t n = m->full->nfunctions, jumps = m->full->njumps;
+	const uint32_t last = ms->selection->calls ? KRON_CALLS_MAX : LAST_FUNCTION;
+
 	ms->next_function =
 		module_probes_free_numbers(ms->selection->probes, ms->next_function, (uint32_t)n);
 	if (ms->next_function > last || n > last - ms->next_function ||
-	    jumps > LAST_JUMP - ms->next_jump) {
-		pthread_mutex_unlock(&ms->lock);
+	    jumps > LAST_JUMP - ms->next_jump)
 		return err_set(err, EOVERFLOW,
 			       ms->selection->calls
 				       ? "%s: no counters are left for its functions: there "
 					 "are %u for those of all files"
 				       : "%s: no event numbers are left for its functions (of %u)",
 			       m->path, last);
-	}
 	m->event_base = ms->next_function;
 	ms->next_function += (uint32_t)n;
 	m->jump_base = ms->next_jump;
 	ms->next_jump += (uint32_t)jumps;
-	*is_new = !is_later || !find_listed(ms, m, id);
-	if (*is_new)
-		*id = list_module(ms, m, c);
-	pthread_mutex_unlock(&ms->lock);
 	return 0;
+}
+
+/* What the trace is told of a module now. */
+struct listing {
+	uint32_t id;
+	bool is_new;   /* the module itself */
+	uint8_t *rows; /* struct listed_module; NULL: it has no functions */
+};
+
+/* A function has one number, whenever it is probed. */
+static int take_numbers_of(struct modules *ms, struct module *m, struct listed_module *l,
+			   struct err *err)
+{
+	if (l && l->plan && m->nselected && is_same_list(l->plan, m->full)) {
+		m->event_base = l->event_base;
+		m->jump_base = l->jump_base;
+		return 0;
+	}
+	return take_new_numbers(ms, m, err);
+}
+
+/* Functions that come later have the same numbers. */
+static void list_functions(struct listed_module *l, const struct module *m)
+{
+	if (l->plan || !m->nselected)
+		return;
+	l->plan = m->full;
+	l->event_base = m->event_base;
+	l->jump_base = m->jump_base;
+	l->rows = xcalloc(m->full->nfunctions + 1, 1);
+}
+
+/* Of the whole recording. */
+static int take_numbers(struct modules *ms, struct module *m, bool is_later, const struct counts *c,
+			struct listing *out, struct err *err)
+{
+	struct listed_module *l;
+	int code;
+
+	pthread_mutex_lock(&ms->lock);
+	l = is_later ? find_listed(ms, m) : NULL;
+	code = take_numbers_of(ms, m, l, err);
+	if (!code) {
+		out->is_new = !l;
+		l = l ? l : list_module(ms, m, c);
+		list_functions(l, m);
+		out->id = l->id;
+		out->rows = l->event_base == m->event_base ? l->rows : NULL;
+	}
+	pthread_mutex_unlock(&ms->lock);
+	return code;
 }
 
 static int write_module(struct modules *ms, const struct module *m, uint32_t id,
@@ -163,6 +218,18 @@ static int write_function(struct modules *ms, const struct module *m, uint32_t i
 	return code;
 }
 
+/* Probes of its that came earlier have had its row, and its jumps, written. */
+static bool is_written(const uint8_t *rows, uint32_t function)
+{
+	return rows && rows[function];
+}
+
+static void mark_written(const struct module *m, uint8_t *rows)
+{
+	for (size_t i = 0; rows && i < m->full->nfunctions; i++)
+		rows[i] |= m->selected[i] != 0;
+}
+
 /* Its references to pages are known as its own. */
 static bool is_counted(const struct plan *plan, const struct plan_function *f)
 {
@@ -176,12 +243,14 @@ static bool is_counted(const struct plan *plan, const struct plan_function *f)
 	return false;
 }
 
-static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
+static int write_functions(struct modules *ms, const struct module *m, uint32_t id,
+			   const uint8_t *rows)
 {
 	int code = 0;
 
 	for (uint32_t i = 0; i < m->full->nfunctions && !code; i++)
-		if (m->selected[i] || is_counted(m->full, &m->full->functions[i]))
+		if (!is_written(rows, i) &&
+		    (m->selected[i] || is_counted(m->full, &m->full->functions[i])))
 			code = write_function(ms, m, id, i);
 	return code;
 }
@@ -198,7 +267,7 @@ static char *target_name(const struct module *m, const struct plan_jump *j)
 }
 
 /* Of functions that are not selected nothing is sampled. */
-static int write_jumps(struct modules *ms, const struct module *m)
+static int write_jumps(struct modules *ms, const struct module *m, const uint8_t *rows)
 {
 	static const uint8_t to[] = {[PLAN_JUMP_ANYWHERE] = JUMP_TO_ANYTHING,
 				     [PLAN_JUMP_FUNCTION] = JUMP_TO_FUNCTION,
@@ -214,7 +283,7 @@ static int write_jumps(struct modules *ms, const struct module *m)
 
 		char *name;
 
-		if (!m->selected[j->function])
+		if (!m->selected[j->function] || is_written(rows, j->function))
 			continue;
 		line.name = name = target_name(m, j);
 		if (j->to == PLAN_JUMP_NAME)
@@ -245,38 +314,44 @@ int module_tables_refusals(struct journal *j, uint32_t id, enum trace_refused wh
 	return code;
 }
 
+static int write_refusals(struct modules *ms, uint32_t id, const struct counts *c)
+{
+	const int code =
+		module_tables_refusals(ms->journal, id, TRACE_REFUSED_ENTRY, c->why[PROBE_ENTRY]);
+
+	return code ? code
+		    : module_tables_refusals(ms->journal, id, TRACE_REFUSED_EXIT,
+					     c->why[PROBE_EXIT]);
+}
+
 int module_tables_write(struct modules *ms, struct module *m, struct err *err)
 {
+	struct listing l = {0};
 	struct counts c;
-	uint32_t id = 0;
-	bool is_new = false;
 	int code;
 
 	count_probes(m, &c);
-	code = take_numbers(ms->whole, m, ms != ms->whole, &c, &id, &is_new, err);
+	code = take_numbers(ms->whole, m, ms != ms->whole, &c, &l, err);
 	if (code)
 		return code;
 	journal_lock(ms->journal);
-	code = is_new ? write_module(ms, m, id, &c) : 0;
+	code = l.is_new ? write_module(ms, m, l.id, &c) : 0;
 	if (!code)
-		code = write_functions(ms, m, id);
+		code = write_functions(ms, m, l.id, l.rows);
 	if (!code)
-		code = write_jumps(ms, m);
-	if (!code)
-		code = module_tables_refusals(ms->journal, id, TRACE_REFUSED_ENTRY,
-					      c.why[PROBE_ENTRY]);
-	if (!code)
-		code = module_tables_refusals(ms->journal, id, TRACE_REFUSED_EXIT,
-					      c.why[PROBE_EXIT]);
+		code = write_jumps(ms, m, l.rows);
+	if (!code && l.is_new)
+		code = write_refusals(ms, l.id, &c);
 	if (!code && m->probed)
-		code = module_probes_write(ms, m, id);
+		code = module_probes_write(ms, m, l.id);
+	mark_written(m, l.rows);
 	journal_unlock(ms->journal);
 	if (!code)
 		code = journal_flush(ms->journal);
 	if (code)
 		return err_set(err, -code, "%s: its function table could not be written: %s",
 			       m->path, strerror(-code));
-	m->id = id;
+	m->id = l.id;
 	m->recorded = true;
 	return 0;
 }

@@ -27,7 +27,8 @@
 #include "base/opt.h"
 #include "collect/modules/callsite_process.h"
 #include "collect/modules/choices.h"
-#include "collect/modules/module_tables.h"
+#include "collect/modules/claims.h"
+#include "collect/modules/settle.h"
 #include "inject/elf/aot_image.h"
 #include "inject/bind/bind.h"
 #include "inject/plan/callsite.h"
@@ -82,6 +83,9 @@ void modules_free(struct modules *ms)
 		free_module(*p);
 	vec_free(&ms->all);
 	vec_free(&ms->events);
+	claims_free(ms);
+	vec_for(&ms->listed, l)
+		xfree(l->rows);
 	vec_free(&ms->listed);
 	vec_for(&ms->sonames, s)
 		xfree(s->soname);
@@ -455,15 +459,6 @@ static int take_patched(struct module *m, bool full)
 	return 0;
 }
 
-/* Are its functions wanted, or only the places of the user's probes? */
-static bool wants_functions(const struct modules *ms, const struct module *m)
-{
-	const struct module_name name = module_name_of(m);
-
-	return !ms->selection->probes_only &&
-	       (m->is_exe || selection_has_library(ms->selection, &name));
-}
-
 static int make_full(struct modules *ms, struct module *m)
 {
 	const struct module_name name = module_name_of(m);
@@ -474,75 +469,9 @@ static int make_full(struct modules *ms, struct module *m)
 		return plan_cache_get_counting(&ms->cache, &m->full, m->img, &m->why);
 	if (module_probes_want(ms->selection->probes, &name, m->is_exe, m->img)) {
 		m->probed = true;
-		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
+		return module_probes_plan(ms, m, settle_wants_functions(ms->selection, m), &m->why);
 	}
 	return plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
-}
-
-/*
- * At an IFUNC's address is the resolver, which chooses the function.  A user who names it means the
- * function that is called in the end, which is probed at its callers.
- */
-static void select_callsites(const struct modules *ms, struct module *m)
-{
-	if (!selection_has_callsites(ms->selection) || m->patched)
-		return;
-	for (uint32_t i = 0; i < m->full->nfunctions; i++) {
-		const struct plan_function *f = &m->full->functions[i];
-
-		if (m->selected[i] && module_is_resolver(m, i) &&
-		    selection_names(ms->selection, m->full->strings + f->name,
-				    m->full->strings + f->aliases))
-			m->selected[i] = SELECTED_CALLSITES;
-	}
-}
-
-/* By function, 1: a glob means it; NULL: there are no globs. */
-static uint8_t *mark_globs(const struct module *m, const struct globs *g)
-{
-	uint8_t *out;
-
-	if (!g->n)
-		return NULL;
-	out = xcalloc(m->full->nfunctions + 1, 1);
-	selection_mark_globs(g, m->full, m->path, m->selected, out);
-	return out;
-}
-
-/* What of the plan is wanted, by which numbers; and the trace's tables. */
-static int settle_full(struct modules *ms, struct module *m)
-{
-	const struct module_name name = module_name_of(m);
-	int code = 0;
-
-	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
-	if (m->patched)
-		module_probes_refuse(ms, m,
-				     "was patched by kron patch, and has the probes that it was "
-				     "given there");
-	else if (m->probed)
-		module_probes_keep_results(ms, m);
-	m->selected = xcalloc(m->full->nfunctions, 1);
-	if (wants_functions(ms, m) && !modules_cannot_count(ms, m))
-		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
-	select_callsites(ms, m);
-	if (!m->levels || ms->selection->levels.given) {
-		xfree(m->levels);
-		m->levels = xcalloc(m->full->nfunctions, 1);
-		selection_levels(ms->selection, m->full, &name, m->levels);
-	}
-	m->timed = mark_globs(m, &ms->selection->timed);
-	m->kept = mark_globs(m, &ms->selection->keep);
-	function_sleep_settle(ms, m);
-	if (m->probed)
-		code = module_probes_number(ms, m, &m->why);
-	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused &&
-		     !m->probes.found.callsites.n))
-		return code;
-	code = module_tables_write(ms, m, &m->why);
-	if (!code)
-		function_sleep_numbered(ms, m);
-	return code;
 }
 
 /* A module whose code is read as data gets a plan in which every function is refused. */
@@ -637,7 +566,7 @@ int modules_plan(struct modules *ms, struct module *m, bool full, struct err *er
 	pthread_mutex_lock(&m->lock);
 	make_plan(ms, m, full);
 	if (m->full && !m->full_code && !m->settled) { /* also if its hooks are wanted */
-		m->full_code = settle_full(ms, m);
+		m->full_code = settle_module(ms, m);
 		m->settled = true;
 	}
 	if (*code && err)

@@ -84,10 +84,21 @@ struct known_soname {
 	bool is_sure; /* it was not young when it was read */
 };
 
-/* In the trace: what is probed later in the same file is not another module. */
+/* In the trace: what is probed later in the same file is not another module, nor are its functions others. */
 struct listed_module {
 	struct file_identity file;
 	uint32_t id;
+	const struct plan
+		*plan; /* by which its functions have their numbers; NULL: they have none */
+	uint32_t event_base, jump_base;
+	uint8_t *rows; /* by function of the plan: the table has it; under the journal's lock */
+};
+
+/* Functions that branches trace (claims.h). */
+struct claimed {
+	struct file_identity file;
+	size_t nfunctions;
+	uint8_t *taken; /* by function of the plan */
 };
 
 struct modules_totals {
@@ -113,6 +124,7 @@ struct modules {
 	uint32_t next_function, next_jump, next_id;
 	struct modules_totals totals;
 	VEC(struct listed_module) listed;
+	VEC(struct claimed) claims;
 	VEC(struct known_soname) sonames; /* the whole's; under its lock */
 	VEC(struct named_event) events;
 	struct probe_results results;
@@ -126,6 +138,9 @@ struct modules {
 	})
 	sleep_rules;
 	uint64_t last_sleep_rule; /* its number */
+	/* Of a branch: a module's functions are in the tables, and none of them has run with its probes.  It is locked. */
+	void (*numbered)(void *ctx, const struct module *m);
+	void *numbered_ctx;
 	/* Of a module that comes later: do some of these have to stay awake?  They begin asleep. */
 	bool (*waits_for)(void *ctx, const uint32_t *functions, size_t n);
 	void (*begin_asleep)(void *ctx, const char *functions);

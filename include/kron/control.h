@@ -25,8 +25,8 @@ enum kron_control_verb {
 	KRON_CONTROL_LIST_JSON,
 	KRON_CONTROL_PAGES,    /* range */
 	KRON_CONTROL_SNAPSHOT, /* text: why, or nothing; the answer: its directory */
-	KRON_CONTROL_WAKE,     /* text: GLOB of functions */
-	KRON_CONTROL_SLEEP,    /* likewise */
+	KRON_CONTROL_WAKE,     /* text: GLOB of functions, then GLOBs of libraries, a line each */
+	KRON_CONTROL_SLEEP,    /* text: GLOB of functions */
 	KRON_CONTROL_FLIGHT    /* 0: it takes snapshots */
 };
 

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* added_functions.c - see added_functions.h. */
+#include "collect/changes/added_functions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "collect/modules/claims.h"
+#include "collect/modules/function_sleep.h"
+
+/* ---- which ---- */
+
+static bool is_glob(const char *s)
+{
+	return strpbrk(s, "*?[");
+}
+
+/* "-F GLOB -L LIBRARY": as it is listed. */
+static char *name_of(const struct change *c, size_t own)
+{
+	char *name = xasprintf("-F %s", c->globs.v[0]);
+
+	for (size_t i = 1; i < own; i++) {
+		char *more = xasprintf("%s -L %s", name, c->globs.v[i]);
+
+		xfree(name);
+		name = more;
+	}
+	return name;
+}
+
+static void split(struct change *c, const char *words)
+{
+	c->words = xstrdup(words);
+	for (char *line = c->words, *end; line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = 0;
+		*vec_push(&c->globs) = line;
+	}
+}
+
+/* -N was said of what -F means in general: who names a function wants it. */
+static struct selection selection_of(const struct change *c, const struct selection *whole)
+{
+	struct selection s = {.only = {.v = c->globs.v, .n = 1},
+			      .libraries = {.v = c->globs.v + 1, .n = c->globs.n - 1},
+			      .levels = whole->levels,
+			      .timed = whole->timed};
+
+	if (is_glob(c->globs.v[0]))
+		s.except = whole->except;
+	return s;
+}
+
+int added_functions_read(struct change *c, const struct changes *all, const char *words,
+			 struct err *err)
+{
+	const struct selection *whole = all->modules->selection;
+	size_t own;
+
+	if (whole->calls)
+		return err_set(err, ENOTSUP,
+			       "this recorder counts calls, of what it chose at its start");
+	split(c, words);
+	own = c->globs.n;
+	vec_add(&c->globs, whole->libraries.v, whole->libraries.n);
+	c->text = name_of(c, own);
+	c->name = xstrdup(c->text);
+	c->selection = selection_of(c, whole);
+	return 0;
+}
+
+/* ---- which of them does a glob mean? ---- */
+
+struct meant {
+	const char *glob;
+	size_t meant, all;
+};
+
+static void count(void *ctx, struct module *m)
+{
+	struct meant *c = ctx;
+	const struct selection s = {.only = {.v = &c->glob, .n = 1}};
+	uint8_t *meant;
+
+	if (!m->nselected)
+		return;
+	meant = xcalloc(m->full->nfunctions + 1, 1);
+	selection_mark(&s, m->full, m->path, meant);
+	for (size_t i = 0; i < m->full->nfunctions; i++) {
+		c->all += m->selected[i];
+		c->meant += m->selected[i] && meant[i];
+	}
+	xfree(meant);
+}
+
+enum added_functions_meant added_functions_meant(struct change *c, const char *glob)
+{
+	struct meant n = {.glob = glob};
+
+	if (!c->words || !c->is_there)
+		return ADDED_FUNCTIONS_NONE;
+	if (!strcmp(c->globs.v[0], glob))
+		return ADDED_FUNCTIONS_ALL;
+	modules_each(&c->modules, count, &n);
+	if (n.meant && n.meant == n.all)
+		return ADDED_FUNCTIONS_ALL;
+	return n.meant ? ADDED_FUNCTIONS_SOME : ADDED_FUNCTIONS_NONE;
+}
+
+/* ---- what the trace is told ---- */
+
+static void list_selected(const struct module *m, struct function_sleep *out)
+{
+	for (size_t i = 0; m->recorded && i < m->full->nfunctions; i++)
+		if (m->selected[i])
+			*vec_push(&out->turned) = m->event_base + (uint32_t)i;
+}
+
+static void list_one(void *ctx, struct module *m)
+{
+	list_selected(m, ctx);
+}
+
+static void put(struct changes *all, uint64_t since, uint64_t until, bool wakes,
+		struct function_sleep *s)
+{
+	char *functions = function_sleep_text(s);
+	const struct sleep_note n = {since, until, wakes, false, functions};
+
+	if (s->turned.n)
+		all->note_sleep(all->note_ctx, &n);
+	xfree(functions);
+}
+
+void added_functions_note(struct change *c, struct changes *all, uint64_t since, bool comes)
+{
+	struct function_sleep s = {0};
+
+	modules_each(&c->modules, list_one, &s);
+	put(all, since, all->now(all->note_ctx), comes, &s);
+	function_sleep_clear(&s);
+}
+
+/* Nobody has seen them from the recording's begin till now. */
+static void numbered(void *ctx, const struct module *m)
+{
+	struct change *c = ctx;
+	struct changes *all = c->changes;
+	const uint64_t now = all->now(all->note_ctx);
+	struct function_sleep s = {0};
+	bool is_placed;
+
+	pthread_mutex_lock(&all->lock);
+	is_placed = c->is_placed;
+	pthread_mutex_unlock(&all->lock);
+	list_selected(m, &s);
+	put(all, all->begin, all->begin, false, &s);
+	if (is_placed)
+		put(all, now, now, true, &s);
+	function_sleep_clear(&s);
+}
+
+void added_functions_prepare(struct change *c, struct changes *all)
+{
+	c->changes = all;
+	c->modules.numbered = numbered;
+	c->modules.numbered_ctx = c;
+}
+
+/* ---- what may be wrong ---- */
+
+int added_functions_check_waiting(const struct change *c, struct changes *all, struct err *err)
+{
+	struct function_sleep s = {0};
+	int code = 0;
+
+	for (size_t i = 0; i < c->modules.all.n; i++)
+		list_selected(c->modules.all.v[i], &s);
+	if (s.turned.n && all->waits_for(all->note_ctx, s.turned.v, s.turned.n))
+		code = err_set(
+			err, EBUSY,
+			"a trigger of this recording waits for calls of what %s means, or for "
+			"their ends: they stay",
+			c->globs.v[0]);
+	function_sleep_clear(&s);
+	return code;
+}
+
+/* Functions that the glob means, whoever traces them; of those nobody can: the runtime is called there. */
+struct all_meant {
+	const struct change *c;
+	uint64_t n, hooked, selected;
+};
+
+static void add_meant(void *ctx, struct module *m)
+{
+	struct all_meant *a = ctx;
+	uint8_t *meant, *first;
+
+	if (!m->full || !m->settled)
+		return;
+	meant = xcalloc(m->full->nfunctions + 1, 1);
+	a->n += selection_mark(&a->c->selection, m->full, m->path, meant);
+	first = claims_of_whole(&a->c->modules, m);
+	for (size_t i = 0; i < m->full->nfunctions; i++)
+		a->hooked += meant[i] && !first[i] && claims_has_hook(m, i);
+	xfree(first);
+	a->selected += m->nselected;
+	xfree(meant);
+}
+
+int added_functions_explain(struct change *c, struct err *err)
+{
+	const char *glob = c->globs.v[0];
+	struct all_meant a = {.c = c};
+
+	modules_each(&c->modules, add_meant, &a);
+	if (a.selected)
+		return err_set(err, ENOTSUP,
+			       "no function that %s means can be probed; `kron list` says why",
+			       glob);
+	if (a.n && a.n == a.hooked)
+		return err_set(err, ENOTSUP, "kron has hooks of its own in what %s means", glob);
+	if (a.n)
+		return err_set(err, EEXIST, "all that %s means is traced already", glob);
+	return err_set(err, ENOENT,
+		       "%s is no function of the program, nor of the libraries that are traced; -L "
+		       "names others",
+		       glob);
+}
+
+void added_functions_say_rest(struct change *c, struct err *err)
+{
+	struct all_meant a = {.c = c};
+
+	modules_each(&c->modules, add_meant, &a);
+	if (a.hooked)
+		err_set(err, 0,
+			"%" PRIu64 " of %" PRIu64
+			" functions are not added: kron has hooks of its own in them",
+			a.hooked, a.n);
+}
