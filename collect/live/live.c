@@ -299,6 +299,7 @@ static int check(pid_t pid, struct err *err)
 		return err_set(err, ESRCH,
 			       "process %d has ended (its parent has not asked for its status)",
 			       pid);
+	threads_await_surgeon(pid);
 	tracer = process_tracer(pid);
 	if (tracer)
 		return err_set(err, EBUSY, "process %d is traced by process %d: end that first",

@@ -18,14 +18,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collect/kernel/pidns.h"
 #include "collect/kernel/process_maps.h"
 
 #define LET_GO_S 5
-#define SURGEON_MS 1000u
 #define SEIZE_TRIES 4u
 
 struct start {
@@ -180,22 +178,13 @@ static struct start *find(struct starter *s, pid_t pid)
 	return NULL;
 }
 
-/* One of ours may change probes in what executed the program. */
-static void await_surgeon(pid_t pid)
-{
-	const struct timespec ts = {.tv_nsec = 1000000};
-
-	for (unsigned ms = 0; ms < SURGEON_MS && threads_is_surgeon(process_tracer(pid)); ms++)
-		nanosleep(&ts, NULL);
-}
-
 /* Only static programs need what is refused here, unless all are attached to. */
 static int check(const struct starter *s, pid_t pid, struct err *err)
 {
 	const char *subject = s->leaves ? "it" : "it is static, and";
 	pid_t tracer;
 
-	await_surgeon(pid);
+	threads_await_surgeon(pid); /* it may change probes in what executed the program */
 	/* one of ours may have come back meanwhile: seize() waits for it once more */
 	tracer = process_tracer(pid);
 	if (threads_is_surgeon(tracer))
@@ -235,7 +224,7 @@ static int seize(struct starter *s, struct start *a, pid_t tid, bool asks_again,
 	code = seize_once(s, a, tid, err);
 	/* one of ours that changes probes may have been faster */
 	for (unsigned i = 1; i < SEIZE_TRIES && code == -EPERM; i++) {
-		await_surgeon(a->pid);
+		threads_await_surgeon(a->pid);
 		code = seize_once(s, a, tid, err);
 	}
 	return code == -EPERM && process_yama_scope() == 1 && !asks_again ? -EACCES : code;

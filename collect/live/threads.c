@@ -20,6 +20,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@
 #define LOAN_MS 100   /* who has the memory for so long keeps it */
 #define RUN_MS 10000
 #define SIGNALS_MS 5
+#define SURGEON_MS 1000u
 #define SPIN 200 /* looks without a pause in between */
 /* The kernel's own: what rax holds where a system call is to be made once more. */
 #define RESTARTS_FIRST 512
@@ -123,6 +125,14 @@ bool threads_is_surgeon(pid_t tracer)
 
 	xfree(name);
 	return is;
+}
+
+void threads_await_surgeon(pid_t pid)
+{
+	const struct timespec ts = {.tv_nsec = 1000000};
+
+	for (unsigned ms = 0; ms < SURGEON_MS && threads_is_surgeon(process_tracer(pid)); ms++)
+		nanosleep(&ts, NULL);
 }
 
 /* Of the first `known` threads; *next: the one that is probably next, for the folder has them in their order. */

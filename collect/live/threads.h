@@ -49,6 +49,8 @@ struct live_threads {
 
 /* Who traces a process, as process_tracer() has it, is one of ours, and soon will not. */
 bool threads_is_surgeon(pid_t tracer);
+/* Until none traces the process, but a second at most: it is soon done, also when its recorder was killed. */
+void threads_await_surgeon(pid_t pid);
 
 /*
  * None of them runs any more, none is in the middle of a system call, nor of a vfork.  Who borrows the memory for
