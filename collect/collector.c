@@ -436,7 +436,7 @@ static void list_unheard(struct unheard *u, pid_t pid)
 {
 	char *exe = process_exe(pid), *cmdline = process_cmdline(pid);
 	const struct trace_proc_line line = {
-		.uid = __atomic_add_fetch(&u->c->seg.ctl->next_uid, 1, __ATOMIC_RELAXED),
+		.uid = tasks_new_uid(&u->c->tasks),
 		.pid = pid,
 		.by_fork = true,
 		.start_tsc = board_clock_ticks(u->c->tasks.clock, clock_tsc()),

@@ -175,6 +175,7 @@ static void enter_uid(struct tasks *t, struct task *k, uint32_t uid)
 	k->uid = uid;
 	k->next = *head;
 	*head = (uint32_t)(k - t->slot) + 1;
+	t->highest_uid = uid > t->highest_uid ? uid : t->highest_uid;
 }
 
 static void leave_uid(struct tasks *t, const struct task *k)
@@ -583,6 +584,16 @@ uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
 uint32_t tasks_last_uid(struct tasks *t, pid_t pid)
 {
 	return find_uid(t, pid, true);
+}
+
+uint32_t tasks_new_uid(struct tasks *t)
+{
+	uint32_t uid;
+
+	pthread_mutex_lock(&t->lock);
+	uid = ++t->highest_uid;
+	pthread_mutex_unlock(&t->lock);
+	return uid;
 }
 
 bool tasks_has_process(struct tasks *t, pid_t pid)

@@ -84,8 +84,9 @@ struct tasks {
 	struct task *slot;   /* KRON_PROCS_MAX */
 	uint32_t slots_used; /* slots from here on were never seen in use */
 	struct task_tables *tables;
-	uint32_t met;      /* processes; fewer than uids: some are on their way to a slot */
-	uint64_t hash_key; /* odd, and nobody's to guess: uids are what traced processes say */
+	uint32_t met;         /* processes; fewer than uids: some are on their way to a slot */
+	uint64_t hash_key;    /* odd, and nobody's to guess: uids are what traced processes say */
+	uint32_t highest_uid; /* of all that were ever met */
 	struct task_note *notes;
 	uint32_t tickets; /* given */
 	struct task_thread *threads;
@@ -142,6 +143,8 @@ size_t tasks_living(struct tasks *t, pid_t *out, size_t max);
 uint32_t tasks_process_uid(struct tasks *t, pid_t pid);
 /* The same, where it has ended, too, as long as anything of it is in the table. */
 uint32_t tasks_last_uid(struct tasks *t, pid_t pid);
+/* One that no process has or had.  The segment's next_uid is what the traced processes make it. */
+uint32_t tasks_new_uid(struct tasks *t);
 
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about

@@ -60,6 +60,9 @@ static void only_a_process_is_itself(void **state)
 	tasks_look(&b.tasks, false, false);
 	assert_true(tasks_is_process(&b.tasks, 2, 4, other, 7));
 	assert_false(tasks_is_process(&b.tasks, 2, 4, other, other));
+	b.seg.ctl->next_uid = 0; /* whatever they make of it */
+	assert_int_equal(tasks_new_uid(&b.tasks), 3);
+	assert_int_equal(tasks_new_uid(&b.tasks), 4);
 	board_close(&b, false);
 	end_sleeper(pid);
 }
