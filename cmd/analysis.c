@@ -351,6 +351,10 @@ void analysis_say_state(const struct opt_command *c, const struct trace *t)
 			"kron %s: samples are missing: the file with them is shorter than the recorder left it (a copy that was "
 			"not finished?)\n",
 			c->name);
+	if (t->lacks_functions)
+		fprintf(stderr,
+			"kron %s: the file `functions` is not in the trace: functions have no names, and some reports leave their calls out\n",
+			c->name);
 	if (t->pages_damaged)
 		fprintf(stderr,
 			"kron %s: the counts of pages are damaged: some are missing or not what was counted\n",

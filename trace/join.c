@@ -607,6 +607,7 @@ static int join_all(struct trace *t, const struct timeline *moves, struct err *e
 		t->cut_off += n->t->cut_off;
 		t->damaged += n->t->damaged;
 		t->pages_damaged |= n->t->pages_damaged;
+		t->lacks_functions |= n->t->lacks_functions;
 		t->cut_short |= n->t->cut_short;
 	}
 	for (size_t i = 0; i < p->njoined; i++)

@@ -154,13 +154,14 @@ struct trace {
 	bool flat_jumps; /* to cursors an exit by a jump is one like others */
 	struct trace_untraced *untraced;
 	size_t nuntraced;
-	uint64_t samples;   /* counted, special records left out; see trace_count */
-	uint64_t lost;      /* of all processes */
-	uint64_t cut_off;   /* holes */
-	uint64_t damaged;   /* bytes of `samples` and lines of tables that made no sense */
-	bool cut_short;     /* complete, but `samples` has been cut, or is not there */
-	bool pages_damaged; /* counts of pages are missing, or not what was written */
-	bool complete;      /* the collector ended it properly */
+	uint64_t samples;     /* counted, special records left out; see trace_count */
+	uint64_t lost;        /* of all processes */
+	uint64_t cut_off;     /* holes */
+	uint64_t damaged;     /* bytes of `samples` and lines of tables that made no sense */
+	bool lacks_functions; /* its modules have some, but there is no table of them */
+	bool cut_short;       /* complete, but `samples` has been cut, or is not there */
+	bool pages_damaged;   /* counts of pages are missing, or not what was written */
+	bool complete;        /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
 	uint64_t end_tsc;            /* last calibration point; 0 = not complete */

@@ -192,6 +192,15 @@ static void function_free(struct trace_function *f)
 	xfree(f->aliases);
 }
 
+/* By what the modules' rows say. */
+static bool has_functions(const struct trace *t)
+{
+	for (size_t i = 0; i < t->nmodules; i++)
+		if (t->modules[i].patched_entries || t->modules[i].patched_exits)
+			return true;
+	return false;
+}
+
 static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_function) rows = {0};
@@ -199,8 +208,11 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 	struct trace_function_line x;
 	struct table_lines l;
 
-	if (table_open(&l, dirfd, "functions"))
+	if (table_open(&l, dirfd, "functions")) {
+		t->lacks_functions = has_functions(t);
+		t->damaged += t->lacks_functions;
 		return;
+	}
 	while (row_next(&l, row_function, &x, sizeof(x), &t->damaged)) {
 		uint32_t module = module_index(t, x.module_id, nknown, made);
 

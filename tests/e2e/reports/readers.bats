@@ -220,3 +220,12 @@ assert n == 100000, n'
 	script -qec "'$KRON' dump --no-pager walk" /dev/null >out
 	run ! grep -q 'MB read' out
 }
+
+@test "a trace without its table of functions says so" {
+	rm kron.data/functions
+	for cmd in report replay 'export -f csv' info; do
+		# shellcheck disable=SC2086
+		"$KRON" $cmd >out 2>err
+		grep -q 'the file `functions` is not in the trace: functions have no names' err
+	done
+}
