@@ -189,42 +189,59 @@ int added_functions_check_waiting(const struct change *c, struct changes *all, s
 	return code;
 }
 
-/* Functions that the glob means, whoever traces them; of those nobody can: the runtime is called there. */
-struct all_meant {
-	const struct change *c;
-	uint64_t n, hooked, selected;
+#define CANNOT                                                                                                      \
+	"their code is changed already (for hooks of kron's, or as room for other probes), or another function is " \
+	"chosen when the program starts (IFUNC)"
+
+struct counting {
+	struct modules *of;
+	struct claims_count n;
 };
 
-static void add_meant(void *ctx, struct module *m)
+static void count_claims(void *ctx, struct module *m)
 {
-	struct all_meant *a = ctx;
-	uint8_t *meant, *first;
+	struct counting *c = ctx;
+
+	if (m->full && m->settled)
+		claims_count(c->of, m, &c->n);
+}
+
+static struct claims_count count_all(struct change *c)
+{
+	struct counting all = {.of = &c->modules};
+
+	modules_each(&c->modules, count_claims, &all);
+	return all.n;
+}
+
+/* Functions that the recording has had from its start are meant as well. */
+static void count_traced(void *ctx, struct module *m)
+{
+	struct meant *c = ctx;
+	const struct selection s = {.only = {.v = &c->glob, .n = 1}};
+	uint8_t *meant;
 
 	if (!m->full || !m->settled)
 		return;
 	meant = xcalloc(m->full->nfunctions + 1, 1);
-	a->n += selection_mark(&a->c->selection, m->full, m->path, meant);
-	first = claims_of_whole(&a->c->modules, m);
-	for (size_t i = 0; i < m->full->nfunctions; i++)
-		a->hooked += meant[i] && !first[i] && claims_has_hook(m, i);
-	xfree(first);
-	a->selected += m->nselected;
+	c->meant += selection_mark(&s, m->full, m->path, meant);
 	xfree(meant);
 }
 
 int added_functions_explain(struct change *c, struct err *err)
 {
 	const char *glob = c->globs.v[0];
-	struct all_meant a = {.c = c};
+	const struct claims_count n = count_all(c);
+	struct meant traced = {.glob = glob};
 
-	modules_each(&c->modules, add_meant, &a);
-	if (a.selected)
+	if (n.selected)
 		return err_set(err, ENOTSUP,
 			       "no function that %s means can be probed; `kron list` says why",
 			       glob);
-	if (a.n && a.n == a.hooked)
-		return err_set(err, ENOTSUP, "kron has hooks of its own in what %s means", glob);
-	if (a.n)
+	if (n.cannot)
+		return err_set(err, ENOTSUP, "%s cannot be added: " CANNOT, glob);
+	modules_each(&c->modules, count_traced, &traced);
+	if (traced.meant)
 		return err_set(err, EEXIST, "all that %s means is traced already", glob);
 	return err_set(err, ENOENT,
 		       "%s is no function of the program, nor of the libraries that are traced; -L "
@@ -234,12 +251,9 @@ int added_functions_explain(struct change *c, struct err *err)
 
 void added_functions_say_rest(struct change *c, struct err *err)
 {
-	struct all_meant a = {.c = c};
+	const struct claims_count n = count_all(c);
 
-	modules_each(&c->modules, add_meant, &a);
-	if (a.hooked)
-		err_set(err, 0,
-			"%" PRIu64 " of %" PRIu64
-			" functions are not added: kron has hooks of its own in them",
-			a.hooked, a.n);
+	if (n.cannot)
+		err_set(err, 0, "%" PRIu64 " of %" PRIu64 " functions are not added: " CANNOT,
+			n.cannot, n.meant);
 }

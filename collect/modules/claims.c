@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collect/modules/settle.h"
+#include "inject/bind/bind.h"
 
 /* Under the whole's lock.  Plans for functions alone have the same functions in all branches. */
 static uint8_t *claims_of(struct modules *whole, const struct module *m)
@@ -20,17 +21,24 @@ static uint8_t *claims_of(struct modules *whole, const struct module *m)
 	return c->taken;
 }
 
-bool claims_has_hook(const struct module *m, size_t function)
+/*
+ * No branch can trace it: the runtime is called there, and the place is taken; or it chooses another function when the
+ * program starts (IFUNC), and the one that is called in the end is meant.
+ */
+static bool is_out(const struct module *m, size_t function)
 {
 	const struct plan_function *f = &m->full->functions[function];
 
+	if (f->sources & FUNCTION_IFUNC)
+		return true;
 	for (uint32_t i = 0; i < f->nprobes; i++)
 		if (m->full->probes[f->first_probe + i].kind == PROBE_HOOK)
 			return true;
 	return false;
 }
 
-uint8_t *claims_of_whole(const struct modules *branch, const struct module *m)
+/* By function: the whole's selection means it; for xfree(). */
+static uint8_t *of_whole(const struct modules *branch, const struct module *m)
 {
 	const struct selection *s = branch->whole->selection;
 	uint8_t *first = xcalloc(m->full->nfunctions + 1, 1);
@@ -40,32 +48,109 @@ uint8_t *claims_of_whole(const struct modules *branch, const struct module *m)
 	return first;
 }
 
-/* By function: the selection means it, and the whole has nothing there, neither probes nor a hook; for xfree(). */
-static uint8_t *wanted(const struct modules *branch, const struct module *m)
+/* By function: the branch's selection means it, and the whole does not trace it; for xfree(). */
+static uint8_t *meant_by(const struct modules *branch, const struct module *m)
 {
-	uint8_t *mine = xcalloc(m->full->nfunctions + 1, 1), *first = claims_of_whole(branch, m);
+	uint8_t *mine = xcalloc(m->full->nfunctions + 1, 1), *first = of_whole(branch, m);
 
-	selection_mark(branch->selection, m->full, m->path, mine);
+	if (settle_wants_functions(branch->selection, m))
+		selection_mark(branch->selection, m->full, m->path, mine);
 	for (size_t i = 0; i < m->full->nfunctions; i++)
-		mine[i] = mine[i] && !first[i] && !claims_has_hook(m, i);
+		mine[i] = mine[i] && !first[i];
 	xfree(first);
 	return mine;
 }
 
+/*
+ * By site: the code there may be changed already, for a function that is traced, as room for another's short jump, or
+ * for a hook; for xfree().
+ */
+static uint8_t *changed_sites(const struct modules *branch, const struct module *m,
+			      const uint8_t *taken)
+{
+	const struct plan *plan = m->full;
+	uint8_t *changed = xcalloc(plan->nsites + 1, 1), *first = of_whole(branch, m);
+
+	for (size_t i = 0; i < plan->nsites; i++) {
+		const struct plan_site *s = &plan->sites[i];
+
+		if (s->has_hook || taken[s->function] || first[s->function])
+			bind_support(plan, changed, i);
+	}
+	xfree(first);
+	return changed;
+}
+
+/* scratch: by site. */
+static bool needs_changed(const struct plan *plan, const uint8_t *changed, uint8_t *scratch,
+			  size_t i)
+{
+	if (changed[i] || !plan->sites[i].landing)
+		return changed[i];
+	memset(scratch, 0, plan->nsites);
+	bind_support(plan, scratch, i);
+	for (size_t k = 0; k < plan->nsites; k++)
+		if (scratch[k] && changed[k])
+			return true;
+	return false;
+}
+
+/* A function whose probes would need such a site is not chosen: two blocks cannot have it. */
+static void leave_out_changed(const struct plan *plan, const uint8_t *changed, uint8_t *chosen)
+{
+	uint8_t *scratch = xcalloc(plan->nsites + 1, 1);
+
+	for (size_t i = 0; i < plan->nsites; i++) {
+		const uint32_t f = plan->sites[i].function;
+
+		if (chosen[f])
+			chosen[f] = !needs_changed(plan, changed, scratch, i);
+	}
+	xfree(scratch);
+}
+
+/* By function: what the branch would trace now; under the whole's lock; for xfree(). */
+static uint8_t *choose(const struct modules *branch, const struct module *m, const uint8_t *taken)
+{
+	uint8_t *chosen = meant_by(branch, m), *changed = changed_sites(branch, m, taken);
+
+	for (size_t i = 0; i < m->full->nfunctions; i++)
+		chosen[i] = chosen[i] && !taken[i] && !is_out(m, i);
+	leave_out_changed(m->full, changed, chosen);
+	xfree(changed);
+	return chosen;
+}
+
 void claims_take(struct modules *branch, struct module *m)
 {
-	uint8_t *want = wanted(branch, m), *taken;
+	uint8_t *chosen, *taken;
 
 	pthread_mutex_lock(&branch->whole->lock);
 	taken = claims_of(branch->whole, m);
+	chosen = choose(branch, m, taken);
 	m->nselected = 0;
 	for (size_t i = 0; i < m->full->nfunctions; i++) {
-		m->selected[i] = want[i] && !taken[i];
-		taken[i] |= m->selected[i];
-		m->nselected += m->selected[i];
+		m->selected[i] = chosen[i];
+		m->nselected += chosen[i];
+		taken[i] |= chosen[i];
 	}
 	pthread_mutex_unlock(&branch->whole->lock);
-	xfree(want);
+	xfree(chosen);
+}
+
+void claims_count(struct modules *branch, const struct module *m, struct claims_count *out)
+{
+	uint8_t *meant = meant_by(branch, m), *taken;
+
+	pthread_mutex_lock(&branch->whole->lock);
+	taken = claims_of(branch->whole, m);
+	for (size_t i = 0; i < m->full->nfunctions; i++) {
+		out->meant += meant[i];
+		out->cannot += meant[i] && !m->selected[i] && !taken[i];
+	}
+	out->selected += m->nselected;
+	pthread_mutex_unlock(&branch->whole->lock);
+	xfree(meant);
 }
 
 static bool has_functions(const struct module *m)
@@ -86,16 +171,13 @@ void claims_release(struct modules *branch)
 	pthread_mutex_unlock(&branch->whole->lock);
 }
 
-/* What it had is free, and what others had is theirs still. */
+/* What it would trace now is what it traced then. */
 static bool is_as_before(struct modules *branch, const struct module *m)
 {
-	uint8_t *want = wanted(branch, m);
-	const uint8_t *taken = claims_of(branch->whole, m);
-	bool same = true;
+	uint8_t *chosen = choose(branch, m, claims_of(branch->whole, m));
+	const bool same = !memcmp(chosen, m->selected, m->full->nfunctions);
 
-	for (size_t i = 0; i < m->full->nfunctions; i++)
-		same = same && (!want[i] || taken[i] != m->selected[i]);
-	xfree(want);
+	xfree(chosen);
 	return same;
 }
 

@@ -9,12 +9,18 @@
 
 #include "collect/modules/modules.h"
 
-/* The runtime is called there, and the place is taken. */
-bool claims_has_hook(const struct module *m, size_t function);
-/* By function: the whole's selection means it; for xfree(). */
-uint8_t *claims_of_whole(const struct modules *branch, const struct module *m);
-/* What another branch traces, or the whole, is not selected here any more; the rest is this branch's. */
+/*
+ * Selects what the branch's selection means, and nobody traces yet.  Left out are functions with hooks of ours, those
+ * that choose others when the program starts (IFUNC), and those whose code is changed for another's probes already.
+ */
 void claims_take(struct modules *branch, struct module *m);
+/* Adds to *out.  The module is locked. */
+struct claims_count {
+	uint64_t meant; /* functions that the selection means, and the whole does not trace */
+	uint64_t selected;
+	uint64_t cannot; /* neither this branch traces them nor another */
+};
+void claims_count(struct modules *branch, const struct module *m, struct claims_count *out);
 /* The branch goes: others may trace its functions. */
 void claims_release(struct modules *branch);
 /* It comes again.  False: what its selection means is not free just as it was then, and it has nothing. */

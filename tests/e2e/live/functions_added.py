@@ -180,6 +180,25 @@ def waited_for():
     need("1 function was traced for part of the time only" in said, said)
 
 
+def whole_library():
+    """All of the C library after two of its functions, whose short jumps may land in others; what cannot be added is said."""
+    p = begin(False, "-F", "outer", one=True)
+    for glob, rest in ("memcpy", True), ("qsort*", False), ("*", True):
+        r = subprocess.run([KRON, "ctl", "--board", p.board, "probe", "add", "-F", glob, "-L", "libc.so*"], capture_output=True, text=True,
+                           timeout=60)
+        need(r.returncode == 0 and ("functions are not added" in r.stdout) == rest, f"{glob}: {r}")
+        p.asleep -= ALL if glob == "*" else set()
+        p.run(10)
+    p.run(100)
+    p.probe("rm", "-F", "*")
+    p.asleep = set(ALL)
+    p.run(1000)
+    p.end()
+    p.need_calls()
+    r = truth.report_calls("t")
+    need(r.get("fgets", 0) >= 1 and "memcpy" not in {k for k, v in r.items() if v}, r)
+
+
 def refusals():
     p = begin(False, "-F", "outer")
     need("lost is no function of the program, nor of the libraries that are traced" in turn(p, "add", "lost", status=1), "lost")
@@ -246,6 +265,7 @@ def main():
         s.case("readings of the clock that are shared", other_kinds, "sparse", [], "--clock", "every:16", "-F", "outer")
         s.case("a board's bus", other_kinds, "exact", [], "--bus", "exact", "--when-full", "wait", "-F", "outer")
         s.case("what a trigger waits for that is asked of the trace", waited_for)
+        s.case("a library after some of its functions", whole_library)
         s.case("what cannot be is refused in a sentence", refusals)
         s.case("python3 and its libraries", python)
 
