@@ -63,13 +63,15 @@ void answer_note(struct work *w, const char *module, const struct err *err)
 
 /* ---- which modules? ---- */
 
-/* Where the runtime's hooks are: the C library and the dynamic linker, which are one file of musl's. */
+/* Where the runtime's hooks are: the C library and the dynamic linker, which are one file of musl's, and what
+ * unwinds the stack. */
 static bool is_hooked_library(const char *path)
 {
 	const char *name = str_base_name(path);
 
 	return !strcmp(name, "libc.so.6") || !strncmp(name, "libc-2.", 7) ||
 	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5) ||
+	       !strcmp(name, "libgcc_s.so.1") || !strncmp(name, "libunwind.so.1", 14) ||
 	       !strcmp(name, "libc.so") || !strcmp(name, "ld-musl-x86_64.so.1");
 }
 

@@ -300,7 +300,8 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 	if (s->event == KRON_EVENT_MEMORY)
 		l->memory_tsc = tsc;
 	l->bits = 0;
-	if (s->event < KRON_EVENT_SPECIAL && trigger_may_want(wants, s))
+	if ((s->event < KRON_EVENT_SPECIAL || kron_event_is_unwinding(s->event)) &&
+	    trigger_may_want(wants, s))
 		has_a_turn(w, i, wants, s, tsc);
 	else if (l->is_loss)
 		l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};

@@ -244,6 +244,13 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 #define KRON_EVENT_CHILD_ENDS 0xffffff05u  /* by exec or _exit, now; its stack pointer */
 #define KRON_EVENT_CHILD_LIVES 0xffffff06u /* the exec has failed: it goes on */
 /*
+ * Frames are left for good, by an exception: those that lie from the first one's stack pointer on up to the
+ * second one's, with which the thread goes on now.  By longjmp, which may change stacks, the second one alone.
+ */
+#define KRON_EVENT_UNWINDS 0xffffff07u /* payload: of the unwinder's frame */
+#define KRON_EVENT_UNWOUND \
+	0xffffff08u /* payload: of the frame that goes on, below its return address */
+/*
  * A lane's places are all of one size, so a Resource sample in a chunk of the pool is a Trace
  * sample followed by eight of these, of the same time: Resource Counters 2k and 2k+1 as
  * `source` and `payload` of KRON_EVENT_COUNTERS + k.  One that follows no sample means nothing.
@@ -277,6 +284,10 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 static inline int kron_event_is_part(uint32_t event)
 {
 	return event - KRON_EVENT_WIDE < KRON_EVENT_PARTS_END - KRON_EVENT_WIDE;
+}
+static inline int kron_event_is_unwinding(uint32_t event)
+{
+	return event == KRON_EVENT_UNWINDS || event == KRON_EVENT_UNWOUND;
 }
 
 #endif

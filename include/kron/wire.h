@@ -430,6 +430,13 @@ enum kron_hook {
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
 	/* In front of an instruction that changes %fs or its base. */
 	KRON_HOOK_FS,
+	/* In front of the instruction that takes the stack pointer back to a frame that goes on, when frames below
+	 * it are left for good: an unwinder's last steps, of libgcc's functions and LLVM's, and longjmp's, of glibc
+	 * and musl.  Each has the new stack pointer somewhere else. */
+	KRON_HOOK_UNWIND,
+	KRON_HOOK_UNWIND_LLVM,
+	KRON_HOOK_LONGJMP,
+	KRON_HOOK_LONGJMP_MUSL,
 	KRON_HOOK_COUNT
 };
 

@@ -2,7 +2,8 @@
 /*
  * hooks.c - finds the hooks' symbols; only the two modules that own them are looked at, and static
  * programs, which have libc's functions inside.  Everywhere else, and in static programs, too, it
- * looks for instructions: system calls, and what changes %fs.
+ * looks for instructions: system calls, and what changes %fs; and everywhere for the ends of unwinders
+ * and of longjmp, which have no symbols where they lie.
  */
 #include "inject/code/hooks.h"
 
@@ -275,5 +276,62 @@ enum kron_hook hooks_at(const struct code_map *map, uint64_t vaddr, const uint8_
 		return KRON_HOOK_SYSTEM_CALL;
 	if (changes_fs(code, avail) && code_map_flags(map, vaddr) & CODE_INSN)
 		return KRON_HOOK_FS;
+	return KRON_HOOK_COUNT;
+}
+
+/* ---- where the stack is unwound ---- */
+
+#define UNWIND_MAX 9u
+static const struct {
+	uint8_t hook, n, code[UNWIND_MAX];
+} unwinds[] = {
+	/* GCC's __builtin_eh_return: mov %rcx,%rsp; then pop %rcx; jmp *%rcx, or ret */
+	{KRON_HOOK_UNWIND, 6, {0x48, 0x89, 0xcc, 0x59, 0xff, 0xe1}},
+	{KRON_HOOK_UNWIND, 4, {0x48, 0x89, 0xcc, 0xc3}},
+	/* mov 56(%rdi),%rsp; pop %rdi; likewise */
+	{KRON_HOOK_UNWIND_LLVM, 8, {0x48, 0x8b, 0x67, 0x38, 0x5f, 0x59, 0xff, 0xe1}},
+	{KRON_HOOK_UNWIND_LLVM, 6, {0x48, 0x8b, 0x67, 0x38, 0x5f, 0xc3}},
+	/* mov %r8,%rsp; mov %r9,%rbp; perhaps nop, where SystemTap may look; jmp *%rdx */
+	{KRON_HOOK_LONGJMP, 8, {0x4c, 0x89, 0xc4, 0x4c, 0x89, 0xcd, 0xff, 0xe2}},
+	{KRON_HOOK_LONGJMP, 9, {0x4c, 0x89, 0xc4, 0x4c, 0x89, 0xcd, 0x90, 0xff, 0xe2}},
+	/* mov 48(%rdi),%rsp; jmp *56(%rdi) */
+	{KRON_HOOK_LONGJMP_MUSL, 7, {0x48, 0x8b, 0x67, 0x30, 0xff, 0x67, 0x38}},
+};
+
+static enum kron_hook unwind_of(const uint8_t *code, uint64_t avail)
+{
+	for (size_t i = 0; i < sizeof(unwinds) / sizeof(unwinds[0]); i++)
+		if (avail >= unwinds[i].n && !memcmp(code, unwinds[i].code, unwinds[i].n))
+			return unwinds[i].hook;
+	return KRON_HOOK_COUNT;
+}
+
+/* The first offset from `at` on whose second and third byte may be those of one of them; n: nowhere. */
+static uint64_t next_unwind(const uint8_t *code, uint64_t at, uint64_t n)
+{
+#define IS(at, byte) \
+	_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(code + (at))), _mm_set1_epi8((char)(byte)))
+	for (; at + 18 <= n; at += 16) {
+		__m128i moves = _mm_and_si128(IS(at + 1, 0x89),
+					      _mm_or_si128(IS(at + 2, 0xcc), IS(at + 2, 0xc4)));
+		__m128i loads = _mm_and_si128(IS(at + 1, 0x8b), IS(at + 2, 0x67));
+		int found = _mm_movemask_epi8(_mm_or_si128(moves, loads));
+
+		if (found)
+			return at + (unsigned)__builtin_ctz((unsigned)found);
+	}
+	return at < n ? at : n;
+#undef IS
+}
+
+enum kron_hook hooks_next_unwind(const struct code_map *map, uint64_t vaddr, const uint8_t *code,
+				 uint64_t n, uint64_t *at)
+{
+	for (*at = next_unwind(code, *at, n); *at < n; *at = next_unwind(code, *at + 1, n)) {
+		enum kron_hook h = unwind_of(code + *at, n - *at);
+
+		if (h != KRON_HOOK_COUNT && code_map_flags(map, vaddr + *at) & CODE_INSN)
+			return h;
+	}
 	return KRON_HOOK_COUNT;
 }

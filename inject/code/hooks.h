@@ -31,4 +31,11 @@ uint64_t hooks_next(const uint8_t *code, uint64_t at, uint64_t n);
 enum kron_hook hooks_at(const struct code_map *map, uint64_t vaddr, const uint8_t *code,
 			uint64_t avail);
 
+/*
+ * Where unwinders and longjmp take the stack pointer back: the first such instruction from offset *at on, of n
+ * bytes at vaddr; its offset goes to *at.  KRON_HOOK_COUNT: there is none.
+ */
+enum kron_hook hooks_next_unwind(const struct code_map *map, uint64_t vaddr, const uint8_t *code,
+				 uint64_t n, uint64_t *at);
+
 #endif

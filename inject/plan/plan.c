@@ -65,6 +65,29 @@ static void list_arrivals(struct making *m)
 		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
 }
 
+/* Counts know of no calls that end. */
+static void list_unwinds(struct making *m)
+{
+	const struct elf_image *img = m->map->img;
+	enum kron_hook h;
+
+	for (size_t i = 0; i < img->nsegments && !m->pl.is_counting; i++) {
+		const struct elf_segment *g = &img->segments[i];
+		const uint8_t *code =
+			g->flags & PF_X ? elf_image_at(img, g->vaddr, g->filesz) : NULL;
+		uint64_t n = code ? g->filesz : 0, at = 0;
+
+		for (; (h = hooks_next_unwind(m->map, g->vaddr, code, n, &at)) != KRON_HOOK_COUNT;
+		     at++) {
+			uint32_t owner = plan_owner_of(m, g->vaddr + at);
+
+			if (owner < m->fns->n)
+				*vec_push(&m->unwinds) =
+					(struct plan_unwind){g->vaddr + at, owner, (uint8_t)h};
+		}
+	}
+}
+
 /* One function's places by vaddr, then as asked for: mostly they are so already. */
 static bool is_sorted(const struct place_request *v, const uint32_t *order, size_t n)
 {
@@ -222,6 +245,13 @@ static void add_hooks(struct making *m, struct plan_function *pf, const struct f
 	}
 }
 
+static void add_unwind_hooks(struct making *m, struct plan_function *pf, uint32_t i)
+{
+	vec_for(&m->unwinds, u)
+		if (u->function == i)
+			add_probe(m, pf, u->vaddr, PROBE_HOOK)->hook = u->hook;
+}
+
 /* Sites of these hooks come with all others, so they bind nobody (planner_function.has_hooks). */
 static void add_hooked_instructions(struct making *m, struct plan_function *pf, uint32_t i)
 {
@@ -306,7 +336,7 @@ static void list_function(struct making *m, uint32_t i)
 	const struct function *f = &m->fns->v[i];
 	struct plan_function *pf;
 
-	if (m->opt->hooks_only && !plan_is_hooked(m, f->start))
+	if (m->opt->hooks_only && !plan_is_hooked(m, i))
 		return;
 	pf = vec_push(&m->functions);
 	pf->vaddr = f->start;
@@ -318,6 +348,7 @@ static void list_function(struct making *m, uint32_t i)
 	pf->first_probe = m->pl.probes.n;
 	*vec_push(&m->numbers) = i;
 	add_hooks(m, pf, f);
+	add_unwind_hooks(m, pf, i);
 	add_hooked_instructions(m, pf, i);
 	if (!m->opt->hooks_only && !f->is_stub &&
 	    (!m->opt->request || m->opt->request->functions)) {
@@ -419,6 +450,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	index_exits(&m);
 	index_places(&m);
 	list_arrivals(&m);
+	list_unwinds(&m);
 	list_one_only(&m);
 	list_all(&m);
 	name_all(&m);
@@ -437,6 +469,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	xfree(m.places.order);
 	vec_free(&m.pl.entrances);
 	vec_free(&m.pl.arrivals);
+	vec_free(&m.unwinds);
 	vec_free(&m.numbers);
 	xfree(m.pl.one_only);
 	return code;

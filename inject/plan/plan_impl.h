@@ -18,6 +18,13 @@ struct plan_places {
 	uint32_t *order; /* numbers of the request, each group by vaddr, then as asked for */
 };
 
+/* Where the stack is unwound: hooks_next_unwind(). */
+struct plan_unwind {
+	uint64_t vaddr;
+	uint32_t function; /* in fns, no part */
+	uint8_t hook;
+};
+
 /* A plan in the making. */
 struct making {
 	struct planner pl; /* what all chunks have in common; at last, what they came to */
@@ -27,6 +34,7 @@ struct making {
 	struct plan_index ix;
 	struct plan_places places;
 	uint64_t hooks[KRON_HOOK_SYMBOLS];
+	VEC(struct plan_unwind) unwinds;
 	bool has_hooked_instructions; /* may have: hooks.h */
 	bool is_read;                 /* aot_image.h */
 	VEC(struct plan_function) functions;
@@ -42,7 +50,8 @@ static inline uint32_t plan_next_range(const struct making *m, uint32_t r)
 }
 /* The function, not a part of one, that vaddr belongs to; fns->n: none. */
 uint32_t plan_owner_of(const struct making *m, uint64_t vaddr);
-bool plan_is_hooked(const struct making *m, uint64_t vaddr);
+/* Has function i a hook that its site may be patched for alone? */
+bool plan_is_hooked(const struct making *m, uint32_t i);
 /* A reason that holds for every probe of the function, or REFUSAL_NONE. */
 enum refusal plan_refuse_function(const struct making *m, uint32_t i);
 /* A reason that no tactic can help, of place number k in order. */

@@ -19,10 +19,13 @@ uint32_t plan_owner_of(const struct making *m, uint64_t vaddr)
 	return f->is_part && f->parent < m->fns->n ? f->parent : f - m->fns->v;
 }
 
-bool plan_is_hooked(const struct making *m, uint64_t vaddr)
+bool plan_is_hooked(const struct making *m, uint32_t i)
 {
 	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
-		if (m->hooks[h] == vaddr)
+		if (m->hooks[h] == m->fns->v[i].start)
+			return true;
+	for (size_t k = 0; k < m->unwinds.n; k++)
+		if (m->unwinds.v[k].function == i)
 			return true;
 	return false;
 }

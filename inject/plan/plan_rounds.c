@@ -57,10 +57,11 @@ static size_t first_probe(const struct chunk *c, uint32_t k)
 
 static bool is_instruction_hook(const struct plan_probe *p)
 {
-	return p->kind == PROBE_HOOK && p->hook >= KRON_HOOK_SYMBOLS;
+	return p->kind == PROBE_HOOK &&
+	       (p->hook == KRON_HOOK_SYSTEM_CALL || p->hook == KRON_HOOK_FS);
 }
 
-/* One that binds its function's sites together. */
+/* One whose site may be patched without the others of its function. */
 static bool is_named_hook(const struct plan_probe *p)
 {
 	return p->kind == PROBE_HOOK && !is_instruction_hook(p);
@@ -396,9 +397,8 @@ static bool can_move(const struct chunk *c, uint32_t i)
 {
 	const struct code_function *cf = &c->m->map->per_function[i];
 
-	return !plan_is_hooked(c->m, c->m->fns->v[i].start) && !cf->loops_to_start &&
-	       !cf->switches_to_start && !copied_has(&c->pl.copied, &c->m->fns->v[i]) &&
-	       !plan_refuse_function(c->m, i);
+	return !plan_is_hooked(c->m, i) && !cf->loops_to_start && !cf->switches_to_start &&
+	       !copied_has(&c->pl.copied, &c->m->fns->v[i]) && !plan_refuse_function(c->m, i);
 }
 
 /* The function that holds vaddr, if it can move. */

@@ -285,6 +285,12 @@ static void hook_function(uint32_t hook, struct rt_regs *r)
 	case KRON_HOOK_MPROTECT:
 		rt_hook_mprotect(r);
 		break;
+	case KRON_HOOK_UNWIND:
+	case KRON_HOOK_UNWIND_LLVM:
+	case KRON_HOOK_LONGJMP:
+	case KRON_HOOK_LONGJMP_MUSL:
+		rt_hook_unwind(hook, r, stack_of(r));
+		break;
 	}
 }
 

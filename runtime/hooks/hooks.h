@@ -31,6 +31,9 @@ void rt_hook_child_clone(uint64_t flags, uint64_t sp) __attribute__((visibility(
 bool rt_child_ends(uint64_t sp) __attribute__((visibility("hidden")));
 /* The exec has failed: takes the record of the end back. */
 void rt_child_lives(uint64_t sp) __attribute__((visibility("hidden")));
+/* In front of the end of an unwinder or of longjmp, whose frame this is. */
+void rt_hook_unwind(uint32_t hook, const struct rt_regs *r, uint64_t from)
+	__attribute__((visibility("hidden")));
 /* True: ld.so is not in the middle of loading modules. */
 bool rt_modules_are_settled(void) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));

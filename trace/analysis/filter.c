@@ -164,13 +164,14 @@ static void let_time_pass(struct window_finder *f, const struct trace *t, const 
 	}
 }
 
-static void see_sample(struct window_finder *f, struct trigger *g, const struct trace_event *e)
+static void see_event(struct window_finder *f, struct trigger *g, const struct trace_event *e)
 {
 	struct trigger_wants w = trigger_wants(g, e->lane);
 	uint8_t bits = trigger_may_want_event(&w, e) ? trigger_test(g, &w, e) : 0;
 	enum trigger_answer a = bits ? trigger_feed(g, e, bits) : TRIGGER_NOTHING;
 
-	window_finder_see(f, e->tsc);
+	if (e->s.event < KRON_EVENT_SPECIAL)
+		window_finder_see(f, e->tsc);
 	if (a == TRIGGER_FIRES)
 		window_finder_open(f, window_finder_from(f, e->tsc), e->tsc);
 	else if (a == TRIGGER_WAITS)
@@ -194,8 +195,8 @@ static void find_windows(struct window_finder *f, const struct trace *t, struct 
 			trigger_lost_any(g);
 			pass_gap(&gaps, t->nlanes);
 		}
-		if (e.s.event < KRON_EVENT_SPECIAL) {
-			see_sample(f, g, &e);
+		if (e.s.event < KRON_EVENT_SPECIAL || kron_event_is_unwinding(e.s.event)) {
+			see_event(f, g, &e);
 		} else if (e.s.event == KRON_EVENT_LOST) {
 			trigger_lost(g, e.lane);
 			pass_gap(&gaps, e.lane);

@@ -26,6 +26,8 @@
  * its own top under a wide gap, sets the newcomer's frames aside, and from there on both are
  * right.
  *
+ * An unwinder and longjmp say themselves how far they go (pairs_stack.c).
+ *
  * A function that goes to sleep (trace/sleeps.c) leaves calls open whose exits nobody will see:
  * pairs_sleep.c ends them when what they had called has ended.
  *
@@ -207,14 +209,6 @@ void pairs_leave_open(struct pairs *p, struct lane *l, struct strand *s, struct 
 		pop(p, l, s, NULL, at, OPEN);
 }
 
-/* The current stack has grown over s, so its frames ended when it was left. */
-static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e)
-{
-	pairs_learn_reach(l, s->cut_function, s->cut_gap);
-	pairs_close_above(p, l, s, 0, e, pairs_end_of(l, s, e));
-	pairs_retire(p, l, s);
-}
-
 /* ---- exits by a jump ---- */
 
 /*
@@ -339,53 +333,6 @@ static void forget_jump(struct lane *l)
 
 /* ---- entries ---- */
 
-/* sp lies below the top of the current strand, by less than NEAR */
-static inline bool is_deeper(const struct strand *s, uint32_t sp)
-{
-	return s && strand_top(s) - sp - 1 < NEAR - 1 && strand_bottom(s) - sp < HALF;
-}
-
-/*
- * It has exits, all with probes: one that ended without a sample was unwound.  One that was left by a
- * jump has no sample to come.
- */
-static bool would_be_seen(const struct pairs *p, const struct lane *l, const struct frame *f)
-{
-	const struct trace_function *fn = trace_function_of(p->t, KRON_EVENT_ENTRY(f->function));
-
-	return fn && (fn->ways & (TRACE_RETURNS | TRACE_JUMPS)) && !(fn->ways & TRACE_UNSEEN) &&
-	       !f->jump && !f->asleep && !(l->has_loss && f->entry < l->loss_tsc);
-}
-
-/*
- * The frames of s from keep on end.  Did what runs on other stacks, and was begun by them, end with
- * them, by a jump out of a handler?  A coroutine would let its caller go on to its exit.
- */
-static void unwind(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
-		   const struct trace_event *e)
-{
-	if (s == l->cur || !pairs_is_waiting(s, l->cur) || p->t->filter)
-		return;
-	for (uint32_t i = keep; i < s->n; i++)
-		if (!would_be_seen(p, l, &s->frames[i]))
-			return;
-	while (l->cur != s) {
-		struct strand *x = l->cur;
-
-		pairs_close_above(p, l, x, 0, e, pairs_now(l, e));
-		pairs_retire(p, l, x);
-	}
-}
-
-/* Close the frames of s from keep on, with which the stack was left, or is left now. */
-static void close_from(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
-		       const struct trace_event *e)
-{
-	if (keep < s->n)
-		unwind(p, l, s, keep, e);
-	pairs_close_above(p, l, s, keep, e, pairs_end_of(l, s, e));
-}
-
 /* An entry between bottom and top: the frames that are not above it ended, or wait. */
 static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 			 const struct trace_event *e, uint32_t function)
@@ -400,7 +347,7 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 		if (keep) /* again a call from there: so that is how far its callees are */
 			pairs_learn_reach(l, s->frames[keep - 1].function,
 					  s->frames[keep - 1].sp - s->frames[keep].sp);
-		close_from(p, l, s, keep, e);
+		pairs_close_from(p, l, s, keep, e);
 		if (keep || s == l->cur || (s->linked && frame_ref_get(&s->below))) {
 			pairs_make_current(p, l, s, e);
 		} else { /* all of it was dead: a new start on the same memory */
@@ -409,23 +356,6 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 		}
 	}
 	push(p, l, s, e, function);
-}
-
-/* sp is a little above the current bottom and nothing lies between: all of it ended. */
-static bool is_just_above(const struct lane *l, uint32_t sp)
-{
-	return l->cur && sp - strand_bottom(l->cur) < APART &&
-	       strand_set_below(&l->set, sp) == l->cur;
-}
-
-/* Cut off frames that a call of the current stack at sp would overwrite, or lies beyond. */
-static bool is_grown_over(const struct lane *l, const struct strand *s, uint32_t sp)
-{
-	if (!s->aside)
-		return false;
-	if (strand_holds(s, sp))
-		return sp - s->frames[strand_above(s, sp)].sp < APART;
-	return strand_top(s) - sp > pairs_reach_of(l, s->frames[s->n - 1].function);
 }
 
 /*
@@ -440,7 +370,7 @@ static struct strand *usual_caller(const struct lane *l, uint32_t sp)
 		return NULL;
 	for (int hops = 0; hops < 8 && frame_ref_get(&s->below); hops++) {
 		s = s->below.strand;
-		if (is_deeper(s, sp) &&
+		if (pairs_is_deeper(s, sp) &&
 		    strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function))
 			return (struct strand *)(uintptr_t)s;
 	}
@@ -451,13 +381,11 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 			 uint32_t function)
 {
 	uint32_t sp = e->s.payload;
-	bool deeper = is_deeper(l->cur, sp);
+	bool deeper = pairs_is_deeper(l->cur, sp);
 	struct strand *s = strand_set_find(&l->set, sp);
 
-	while (deeper && s != l->cur && is_grown_over(l, s, sp)) {
-		bury(p, l, s, e);
-		s = strand_set_find(&l->set, sp);
-	}
+	if (deeper)
+		s = pairs_grow_over(p, l, s, e, sp);
 	if (s && strand_holds(s, sp)) {
 		enter_inside(p, l, s, e, function);
 		return;
@@ -472,13 +400,13 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 		push(p, l, s, e, function);
 		return;
 	}
-	if (s && s != l->cur && is_deeper(s, sp) &&
+	if (s && s != l->cur && pairs_is_deeper(s, sp) &&
 	    strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function)) {
 		pairs_make_current(p, l, s, e);
 		push(p, l, s, e, function);
 		return;
 	}
-	if (is_just_above(l, sp)) {
+	if (pairs_is_just_above(l, sp)) {
 		s = l->cur;
 		pairs_close_above(p, l, s, 0, e, pairs_now(l, e));
 		push(p, l, s, e, function);
@@ -496,7 +424,8 @@ static void enter(struct pairs *p, struct lane *l, const struct trace_event *e, 
 	uint32_t sp = e->s.payload;
 
 	p->counts.entries++;
-	if (is_deeper(l->cur, sp) && (l->set.n == 1 || strand_set_find(&l->set, sp) == l->cur)) {
+	if (pairs_is_deeper(l->cur, sp) &&
+	    (l->set.n == 1 || strand_set_find(&l->set, sp) == l->cur)) {
 		push(p, l, l->cur, e, function);
 	} else if (sp) {
 		if (!enter_by_jump(p, l, e, function))
@@ -576,7 +505,7 @@ static void exit_from(struct pairs *p, struct lane *l, struct strand *s, uint32_
 		if (gap > pairs_reach_of(l, s->frames[i].function))
 			pairs_cut(p, l, s, i + 1, e);
 	}
-	close_from(p, l, s, i + 1, e);
+	pairs_close_from(p, l, s, i + 1, e);
 	pairs_make_current(p, l, s, e);
 	leave_top(p, l, s, e);
 }
@@ -642,10 +571,10 @@ static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 
 		if (keep && sp - s->frames[keep].sp >= APART)
 			return;
-		close_from(p, l, s, keep, e);
+		pairs_close_from(p, l, s, keep, e);
 		pairs_make_current(p, l, s, e);
 		pairs_retire(p, l, s);
-	} else if (is_just_above(l, sp)) {
+	} else if (pairs_is_just_above(l, sp)) {
 		s = l->cur;
 		pairs_close_above(p, l, s, 0, e, pairs_now(l, e));
 		pairs_retire(p, l, s);
@@ -732,9 +661,12 @@ static void special(struct pairs *p, struct lane *l, const struct trace_event *e
 	if (e->s.event == KRON_EVENT_LOST) {
 		l->has_loss = true;
 		l->loss_tsc = e->tsc;
+		l->unwinds = 0;
 		forget_jump(l);
 	} else if (e->s.event >= KRON_EVENT_VFORK && e->s.event <= KRON_EVENT_CHILD_LIVES) {
 		children_record(p, l, e);
+	} else if (kron_event_is_unwinding(e->s.event)) {
+		pairs_unwind(p, l, e);
 	}
 	if (p->sink.special)
 		p->sink.special(p->sink.ctx, e);

@@ -41,7 +41,9 @@ struct lane {
 	uint64_t window_to; /* of the filter's windows, the one that its last event is in */
 	uint32_t number;    /* of the trace's lanes */
 	uint32_t switches;  /* between strands */
-	size_t sleeps;      /* rows of the trace that its frames know of */
+	uint32_t
+		unwinds; /* payload of the record UNWINDS that waits for the other one; 0: none does */
+	size_t sleeps; /* rows of the trace that its frames know of */
 	bool has_loss;
 	bool has_asleep; /* some of its frames may be */
 	bool may_be_gone; /* what runs has jumped somewhere: the next sample tells whether it ended */
@@ -73,6 +75,25 @@ static inline struct moment pairs_now(const struct lane *l, const struct trace_e
 {
 	return (struct moment){e->tsc, e->in, l->events, l->samples};
 }
+
+/* sp lies below the top of the strand, by less than NEAR */
+static inline bool pairs_is_deeper(const struct strand *s, uint32_t sp)
+{
+	return s && strand_top(s) - sp - 1 < NEAR - 1 && strand_bottom(s) - sp < HALF;
+}
+
+/* ---- frames that are left for good (pairs_stack.c) ---- */
+
+/* A record UNWINDS or UNWOUND. */
+void pairs_unwind(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* Close the frames of s from keep on, with which the stack was left, or is left now. */
+void pairs_close_from(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		      const struct trace_event *e);
+/* sp is a little above the current bottom and nothing lies between: all of it ended. */
+bool pairs_is_just_above(const struct lane *l, uint32_t sp);
+/* The current strand has grown down to sp, over those that were cut off from it.  s, or what holds sp then. */
+struct strand *pairs_grow_over(struct pairs *p, struct lane *l, struct strand *s,
+			       const struct trace_event *e, uint32_t sp);
 
 /* ---- which strand runs (pairs_stack.c) ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left; whose the time is
- * meanwhile; and how far away its functions have their callees.
+ * pairs_stack.c - which of a lane's strands runs, which wait for it, and which were left, or frames of them, as
+ * unwinders say; whose the time is meanwhile; and how far away its functions have their callees.
  *
  * And when those calls end that nothing ends: after a lane's last event, and at the end of a window
  * (--trigger), for what came before the next one is unknown.
@@ -248,6 +248,182 @@ void pairs_free_reach(struct lane *l)
 	vec_free(&l->reach->gap);
 	xfree(l->reach);
 	l->reach = NULL;
+}
+
+/* ---- frames that are left for good ---- */
+
+/*
+ * It has exits, all with probes: one that ended without a sample was unwound.  One that was left by a
+ * jump has no sample to come.
+ */
+static bool would_be_seen(const struct pairs *p, const struct lane *l, const struct frame *f)
+{
+	const struct trace_function *fn = trace_function_of(p->t, KRON_EVENT_ENTRY(f->function));
+
+	return fn && (fn->ways & (TRACE_RETURNS | TRACE_JUMPS)) && !(fn->ways & TRACE_UNSEEN) &&
+	       !f->jump && !f->asleep && !(l->has_loss && f->entry < l->loss_tsc);
+}
+
+/*
+ * The frames of s from keep on end.  Did what runs on other stacks, and was begun by them, end with
+ * them, by a jump out of a handler?  A coroutine would let its caller go on to its exit.
+ */
+static void unwind(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		   const struct trace_event *e)
+{
+	if (s == l->cur || !pairs_is_waiting(s, l->cur) || p->t->filter)
+		return;
+	for (uint32_t i = keep; i < s->n; i++)
+		if (!would_be_seen(p, l, &s->frames[i]))
+			return;
+	while (l->cur != s) {
+		struct strand *x = l->cur;
+
+		pairs_close_above(p, l, x, 0, e, pairs_now(l, e));
+		pairs_retire(p, l, x);
+	}
+}
+
+void pairs_close_from(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		      const struct trace_event *e)
+{
+	if (keep < s->n)
+		unwind(p, l, s, keep, e);
+	pairs_close_above(p, l, s, keep, e, pairs_end_of(l, s, e));
+}
+
+/* ---- what a stack has grown over ---- */
+
+/* The current stack has grown over s, so its frames ended when it was left. */
+static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e)
+{
+	pairs_learn_reach(l, s->cut_function, s->cut_gap);
+	pairs_close_above(p, l, s, 0, e, pairs_end_of(l, s, e));
+	pairs_retire(p, l, s);
+}
+
+bool pairs_is_just_above(const struct lane *l, uint32_t sp)
+{
+	return l->cur && sp - strand_bottom(l->cur) < APART &&
+	       strand_set_below(&l->set, sp) == l->cur;
+}
+
+/* Cut off frames that a call of the current stack at sp would overwrite, or lies beyond. */
+static bool is_grown_over(const struct lane *l, const struct strand *s, uint32_t sp)
+{
+	if (!s->aside)
+		return false;
+	if (strand_holds(s, sp))
+		return sp - s->frames[strand_above(s, sp)].sp < APART;
+	return strand_top(s) - sp > pairs_reach_of(l, s->frames[s->n - 1].function);
+}
+
+struct strand *pairs_grow_over(struct pairs *p, struct lane *l, struct strand *s,
+			       const struct trace_event *e, uint32_t sp)
+{
+	while (s != l->cur && is_grown_over(l, s, sp)) {
+		bury(p, l, s, e);
+		s = strand_set_find(&l->set, sp);
+	}
+	return s;
+}
+
+/*
+ * ---- records of unwinders and of longjmp ----
+ *
+ *   main ─ catches ─ f ─ throws ─ (unwinder)
+ *                  ▲            ▲
+ *          UNWOUND │            │ UNWINDS: all between the two has ended, on which strand ever it is
+ *
+ * longjmp may also have changed stacks, of coroutines for instance, and does not say from where it comes.  So
+ * what follows from its record is what would follow from a call of the frame that goes on.
+ */
+
+/* The frames of s from keep on have ended; what is left of it runs. */
+static void go_on_in(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		     const struct trace_event *e)
+{
+	pairs_close_from(p, l, s, keep, e);
+	if (keep)
+		pairs_make_current(p, l, s, e);
+	else
+		pairs_retire(p, l, s);
+}
+
+/* What lies below the frame that goes on, whose last callee's place sp is. */
+static void go_on_at(struct pairs *p, struct lane *l, const struct trace_event *e, uint32_t sp)
+{
+	const bool deeper = pairs_is_deeper(l->cur, sp);
+	struct strand *s = strand_set_find(&l->set, sp);
+
+	if (deeper)
+		s = pairs_grow_over(p, l, s, e, sp);
+	if (s && strand_holds(s, sp)) {
+		uint32_t keep = strand_above(s, sp);
+
+		if (keep && sp - s->frames[keep].sp >= APART) {
+			pairs_cut(p, l, s, keep, e);
+			pairs_make_current(p, l, s, e);
+		} else {
+			go_on_in(p, l, s, keep, e);
+		}
+	} else if (s && s != l->cur && pairs_is_deeper(s, sp) &&
+		   strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function)) {
+		pairs_make_current(p, l, s, e);
+	} else if (pairs_is_just_above(l, sp)) {
+		go_on_in(p, l, l->cur, 0, e);
+	}
+}
+
+/* How many of its frames lie at sp or above. */
+static uint32_t count_from(const struct strand *s, uint32_t sp)
+{
+	if (strand_bottom(s) - sp >= HALF)
+		return 0;
+	return strand_holds(s, sp) ? strand_above(s, sp - 1) : s->n;
+}
+
+/* All that lies from `from` up to below `to`. */
+static void leave_range(struct pairs *p, struct lane *l, struct strand *s, uint32_t from,
+			uint32_t to, const struct trace_event *e)
+{
+	uint32_t keep = count_from(s, to), end = count_from(s, from);
+
+	if (keep == end)
+		return;
+	if (end < s->n && s->frames[end - 1].sp - s->frames[end].sp >= APART)
+		pairs_cut(p, l, s, end, e);
+	go_on_in(p, l, s, keep, e);
+}
+
+/* Strands that lie in it end; one reaches down into it. */
+static void leave_all(struct pairs *p, struct lane *l, const struct trace_event *e, uint32_t from)
+{
+	const uint32_t to = e->s.payload;
+	struct strand *s;
+
+	while ((s = strand_set_find(&l->set, from)) && strand_bottom(s) - from < to - from)
+		leave_range(p, l, s, from, to, e);
+	s = strand_set_find(&l->set, to);
+	if (s)
+		leave_range(p, l, s, from, to, e);
+	if (l->cur)
+		leave_range(p, l, l->cur, from, to, e);
+}
+
+void pairs_unwind(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	const uint32_t from = l->unwinds, to = e->s.payload;
+
+	if (e->s.event == KRON_EVENT_UNWINDS) {
+		l->unwinds = e->s.payload;
+		return;
+	}
+	l->unwinds = 0;
+	if (from && to - from < NEAR)
+		leave_all(p, l, e, from);
+	else
+		go_on_at(p, l, e, to - 8);
 }
 
 /* ---- what sinks ask ---- */

@@ -380,6 +380,8 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 	uint8_t bits = (known ? w->by_event[e->s.event] : 0xff) & w->mask;
 	uint8_t out = bits & (known ? w->by_event[w->nevents + e->s.event] : TRIGGER_FRAMES);
 
+	if (e->s.event >= KRON_EVENT_SPECIAL)
+		return g->kind == TRIGGER_CALL ? out : 0;
 	bits &= (uint8_t)~out;
 	for (uint32_t k = 0; bits && k < g->nsteps; k++)
 		if (bits & 1u << k && is_step_met(&g->steps[k], e))
@@ -506,6 +508,37 @@ static void see_frames(struct trigger *g, struct trigger_state *s, const struct 
 	}
 }
 
+/* Frames from `from` on, if that is known, are left for good, and the thread goes on with this stack pointer. */
+static void see_unwound(struct trigger *g, struct trigger_state *s, uint32_t from,
+			const struct trace_event *e)
+{
+	const uint32_t to = e->s.payload,
+		       length = from && to - from < TRIGGER_STACK ? to - from : 0;
+	uint32_t next;
+
+	for (uint32_t i = s->waits; i; i = next) {
+		struct trigger_wait *w = trigger_wait_at(g, i);
+		uint32_t above = to - 8 - w->sp;
+
+		next = w->sibling;
+		if (!w->sp || w->is_late)
+			continue;
+		if (w->sp - from < length || above < TRIGGER_APART)
+			end_call(g, i, e);
+		else if (above < TRIGGER_STACK)
+			w->aside = true;
+	}
+	if (s->bottom && s->bottom - from < length)
+		s->bottom = s->has_bottom_jumped = 0;
+}
+
+static void see_unwinding(struct trigger *g, struct trigger_state *s, const struct trace_event *e)
+{
+	if (e->s.event == KRON_EVENT_UNWOUND)
+		see_unwound(g, s, s->unwinds, e);
+	s->unwinds = e->s.event == KRON_EVENT_UNWINDS ? e->s.payload : 0;
+}
+
 /* It runs inside one that waits, and ends before it. */
 static bool is_inside(const struct trigger *g, const struct trigger_state *s, uint32_t sp)
 {
@@ -581,6 +614,10 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 
 	g->begun = 0;
 	g->ended_since = g->ended_at = 0;
+	if (e->s.event >= KRON_EVENT_SPECIAL) {
+		see_unwinding(g, s, e);
+		return g->ended_since ? TRIGGER_FIRES : TRIGGER_NOTHING;
+	}
 	if (s->waits && bits & TRIGGER_FRAMES)
 		see_frames(g, s, e);
 	if (g->kind == TRIGGER_CALL && is_frame(g, e))

@@ -102,7 +102,7 @@ static inline bool trigger_may_want(const struct trigger_wants *w, const struct 
 	if (bits != TRIGGER_WANTS_FRAMES)
 		return bits;
 	/* inside of the call: that does not end it */
-	return w->open_sp - s->payload - 1 >= TRIGGER_STACK;
+	return w->open_sp - s->payload - 1 >= TRIGGER_STACK || kron_event_is_unwinding(s->event);
 }
 /* Of an event that has its function's number (trace_resolve()). */
 static inline bool trigger_may_want_event(const struct trigger_wants *w,
@@ -201,7 +201,7 @@ static inline enum trigger_ahead trigger_look_ahead(const struct trigger_wants *
 		return is_in_time ? TRIGGER_UNDONE : TRIGGER_STAYS;
 	return TRIGGER_GO_ON;
 }
-/* The bits of what it meets, 0: nothing. */
+/* The bits of what it meets, 0: nothing.  Records of unwinders (board.h) are tested and fed, too. */
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 		     const struct trace_event *e);
 

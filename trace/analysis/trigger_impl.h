@@ -63,6 +63,8 @@ struct trigger_state {
 	uint32_t bottom;        /* CALL: where the outermost call that runs is; 0: there is none */
 	bool has_bottom_jumped; /* it has exited by a jump, and the next sample tells where that led */
 	bool is_next;           /* the next sample may tell where a jump has led */
+	uint32_t
+		unwinds; /* payload of the record UNWINDS that waits for the other one; 0: none does */
 	uint8_t njumpers;
 	struct trigger_jumper *jumpers; /* TRIGGER_JUMPERS; older ones are forgotten */
 	uint8_t is_met;                 /* bits */

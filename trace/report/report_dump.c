@@ -41,6 +41,10 @@ static struct special special_of(uint32_t event)
 		return (struct special){"child-ends", "the child ends, by exec or _exit"};
 	case KRON_EVENT_CHILD_LIVES:
 		return (struct special){"child-lives", "the child's exec has failed"};
+	case KRON_EVENT_UNWINDS:
+		return (struct special){"unwinds", "frames from here on are left for good"};
+	case KRON_EVENT_UNWOUND:
+		return (struct special){"unwound", "up to here, where the thread goes on"};
 	}
 	return (struct special){"special", "special record"};
 }

@@ -6,7 +6,8 @@
 	X(catches, leaf) X(main, returns) X(returns, jumps) X(jumps, jumps_deep)             \
 	X(main, survives) X(survives, raises) X(nobody, on_signal) X(on_signal, leaf)        \
 	X(survives, leaf) X(main, interrupted) X(interrupted, raises) X(main, far_catches)   \
-	X(far_catches, throws)
+	X(far_catches, throws) X(main, goes_on) X(goes_on, is_left) X(is_left, is_left_deep)
+#define TIMES(X) X(is_left) X(goes_on)
 /* clang-format on */
 #include "truth.h"
 #include <csetjmp>
@@ -125,6 +126,52 @@ NOINLINE void interrupted()
 	STAYS();
 }
 
+NOINLINE void is_left_deep(int by_longjmp)
+{
+	if (by_longjmp)
+		longjmp(back, 1);
+	throw std::runtime_error("y");
+}
+
+NOINLINE void is_left(int by_longjmp)
+{
+	CALL(is_left, is_left_deep);
+	is_left_deep(by_longjmp);
+	STAYS();
+}
+
+static inline __attribute__((always_inline)) uint64_t now()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* What it called is over, and it calls nothing for a while. */
+NOINLINE void goes_on(int by_longjmp)
+{
+	volatile uint64_t begin = now(), caught = 0;
+
+	CALL(goes_on, is_left);
+	if (by_longjmp) {
+		if (!setjmp(back))
+			is_left(1);
+		caught = now();
+	} else {
+		try {
+			is_left(0);
+		} catch (std::exception &) {
+			caught = now();
+		}
+	}
+	truth[T_time_is_left].most_ns += caught - begin;
+	truth[T_time_goes_on].n += 3;
+	while (now() < caught + 3000000)
+		;
+	STAYS();
+}
+
 int main(int argc, char **)
 {
 	static char stack[65536];
@@ -148,6 +195,10 @@ int main(int argc, char **)
 		interrupted();
 		CALL(main, survives);
 		survives();
+		truth[T_time_goes_on].most_ns -= now();
+		CALL(main, goes_on);
+		goes_on(i & 1);
+		truth[T_time_goes_on].most_ns += now();
 	}
 	return 0;
 }

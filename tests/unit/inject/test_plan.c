@@ -89,21 +89,41 @@ static void libc_has_its_hooks(void **state)
 		assert_true(p->probes[i].site != UINT32_MAX);
 		found |= 1u << p->probes[i].hook;
 	}
-	/* all but ld.so's own, and the one of files from kron patch */
-	assert_int_equal(found, ((1u << KRON_HOOK_SYMBOLS) - 1) &
-					~(1u << KRON_HOOK_DL_STATE | 1u << KRON_HOOK_HANDLERS));
+	/* all but ld.so's own, and the one of files from kron patch; longjmp */
+	assert_int_equal(found, (((1u << KRON_HOOK_SYMBOLS) - 1) &
+				 ~(1u << KRON_HOOK_DL_STATE | 1u << KRON_HOOK_HANDLERS)) |
+					1u << KRON_HOOK_LONGJMP);
 	plan_free(p);
+}
+
+/* How many hooks the file has of this kind, or of that. */
+static unsigned hooks_of(const char *path, enum kron_hook h, enum kron_hook or_else)
+{
+	struct plan *p = plan_file_of(path, true);
+	unsigned found = 0;
+
+	for (size_t i = 0; i < p->nprobes; i++) {
+		assert_true(p->probes[i].hook == h || p->probes[i].hook == or_else);
+		assert_true(p->probes[i].site != UINT32_MAX);
+		found += p->probes[i].hook == h;
+	}
+	plan_free(p);
+	return found;
 }
 
 static void loader_has_its_hook(void **state)
 {
-	struct plan *p = plan_file_of("/lib64/ld-linux-x86-64.so.2", true);
-
 	(void)state;
-	assert_int_equal(p->nprobes, 1);
-	assert_int_equal(p->probes[0].hook, KRON_HOOK_DL_STATE);
-	assert_true(p->probes[0].site != UINT32_MAX);
-	plan_free(p);
+	assert_int_equal(
+		hooks_of("/lib64/ld-linux-x86-64.so.2", KRON_HOOK_DL_STATE, KRON_HOOK_LONGJMP), 1);
+}
+
+static void the_unwinder_has_hooks(void **state)
+{
+	(void)state;
+	assert_int_equal(hooks_of("/lib/x86_64-linux-gnu/libgcc_s.so.1", KRON_HOOK_UNWIND,
+				  KRON_HOOK_UNWIND),
+			 4); /* _Unwind_RaiseException, ForcedUnwind, Resume, Resume_or_Rethrow */
 }
 
 static void other_programs_have_no_hooks(void **state)
@@ -320,6 +340,7 @@ int main(void)
 		cmocka_unit_test(libc_has_its_hooks),
 		cmocka_unit_test(no_hooked_instruction_is_passed_by),
 		cmocka_unit_test(loader_has_its_hook),
+		cmocka_unit_test(the_unwinder_has_hooks),
 		cmocka_unit_test(other_programs_have_no_hooks),
 		cmocka_unit_test(exits_say_how),
 		cmocka_unit_test(functions_have_all_their_names),

@@ -7,6 +7,7 @@
  *   !5        LOST record, 5 triggers
  *   V1@1000   process 1 calls vfork; P1: posix_spawn
  *   E2@1000   child 2 is about to exec; L2: that failed
+ *   u@1000    record UNWINDS; U@1000: UNWOUND
  * Each event takes 10 ticks.  What comes out is written the same way, one call a word:
  *   f:total/self   a call that exited; then  j by a jump  ~ inferred  + likewise, at least so long  * open  % spans a loss
  *                  ^ recursive;  f<g: g has called it
@@ -163,6 +164,10 @@ static inline struct trace_event parse(const char *word, uint64_t tsc)
 		return parse_jump(word, tsc);
 
 	switch (word[0]) {
+	case 'u':
+	case 'U':
+		return event(tsc, word[0] == 'u' ? KRON_EVENT_UNWINDS : KRON_EVENT_UNWOUND,
+			     (uint32_t)strtoul(word + 2, NULL, 16));
 	case '!':
 		return event(tsc, KRON_EVENT_LOST, (uint32_t)atoi(word + 1));
 	case '>':

@@ -367,6 +367,30 @@ static void calls_that_took_longer(void **state)
 	expect("300-200 500-400 700-600 6000-1200 ");
 }
 
+/* An unwinder, or longjmp, tells at once. */
+static void calls_that_are_left(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, KRON_EVENT_UNWINDS, 0x7f00);
+	sample(120, 0, KRON_EVENT_UNWOUND, 0x18000); /* far above */
+	sample(200, 0, F, 0x8000);
+	sample(210, 0, KRON_EVENT_UNWOUND, 0x8010);
+	sample(300, 0, F, 0x8000);
+	sample(310, 0, KRON_EVENT_UNWINDS, 0x7e00); /* inside of it */
+	sample(320, 0, KRON_EVENT_UNWOUND, 0x7f00);
+	sample(330, 1, KRON_EVENT_UNWOUND, 0x8010); /* another thread's */
+	pass_time(1000);
+	expect("350-300 ");
+	start("f>1ns");
+	trigger_fire_at_end(g);
+	trigger_set_limit(g, 50);
+	sample(100, 0, F, 0x8000);
+	sample(200, 0, KRON_EVENT_UNWOUND, 0x8010);
+	expect("200-100 ");
+}
+
 /* A user's event has no stack pointer, whatever its payload looks like. */
 static void events_are_no_frames(void **state)
 {
@@ -395,6 +419,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_jumps_through_a_pointer),
 		cmocka_unit_test(a_call_that_jumps_to_itself),
 		cmocka_unit_test(calls_that_took_longer),
+		cmocka_unit_test(calls_that_are_left),
 		cmocka_unit_test(events_are_no_frames),
 	};
 
