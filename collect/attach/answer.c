@@ -63,16 +63,29 @@ void answer_note(struct work *w, const char *module, const struct err *err)
 
 /* ---- which modules? ---- */
 
-/* Where the runtime's hooks are: the C library and the dynamic linker, which are one file of musl's, and what
- * unwinds the stack. */
+/* Where the runtime's hooks are: the C library and the dynamic linker, which are one file of musl's. */
 static bool is_hooked_library(const char *path)
 {
 	const char *name = str_base_name(path);
 
 	return !strcmp(name, "libc.so.6") || !strncmp(name, "libc-2.", 7) ||
 	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5) ||
-	       !strcmp(name, "libgcc_s.so.1") || !strncmp(name, "libunwind.so.1", 14) ||
 	       !strcmp(name, "libc.so") || !strcmp(name, "ld-musl-x86_64.so.1");
+}
+
+/* It has the end of a function that unwinds the stack, as the C library has. */
+static bool is_unwinder(const char *path)
+{
+	const char *name = str_base_name(path);
+
+	return !strcmp(name, "libgcc_s.so.1") || !strncmp(name, "libunwind.so.1", 14);
+}
+
+bool answer_wants_unwinds(const struct work *w)
+{
+	const struct selection *s = w->a->selection;
+
+	return !s->probes_only && !s->calls && kron_thunk_is_lane(w->q->way);
 }
 
 /* A static program from kron patch: the runtime, which asks, is a part of it. */
@@ -164,7 +177,8 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 	l.full = !w->a->selection->probes_only &&
 		 (is_exe || selection_has_library(w->a->selection, &name));
 	l.hooks = !w->q->changes &&
-		  (is_hooked_library(m->path) || brings_runtime(w, m) || (w->q->live && is_exe));
+		  (is_hooked_library(m->path) || brings_runtime(w, m) || (w->q->live && is_exe) ||
+		   (is_unwinder(m->path) && answer_wants_unwinds(w)));
 	probes = module_probes_want(w->a->selection->probes, &name, is_exe, NULL);
 	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
 		return;

@@ -52,6 +52,7 @@ struct binding answer_module_binding(const struct work *w, const struct loaded *
 	b.plan = l->full ? l->module->full : l->module->hooks;
 	b.selected = traced ? l->module->selected : NULL;
 	b.hooks = (l->hooks || l->full) && !l->copy_hi && !w->q->changes;
+	b.unwinds = answer_wants_unwinds(w);
 	b.from = l->copy_lo;
 	b.to = l->copy_hi;
 	b.event_base = l->module->event_base;

@@ -40,6 +40,8 @@ struct work {
 /* module: path, NULL: the note is about none. */
 void answer_note(struct work *w, const char *module, const struct err *err);
 bool answer_is_runtime(const struct work *w, const struct process_mapping *m);
+/* Calls are recorded, in lanes: there the runtime says when they are unwound. */
+bool answer_wants_unwinds(const struct work *w);
 /* Text of a file. */
 bool answer_is_module(const struct process_mapping *m);
 bool answer_is_in_lineage(const struct question *q, uint32_t uid);

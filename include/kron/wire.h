@@ -439,5 +439,9 @@ enum kron_hook {
 	KRON_HOOK_LONGJMP_MUSL,
 	KRON_HOOK_COUNT
 };
+static inline int kron_hook_is_unwind(uint32_t hook)
+{
+	return hook - KRON_HOOK_UNWIND <= KRON_HOOK_LONGJMP_MUSL - KRON_HOOK_UNWIND;
+}
 
 #endif

@@ -121,6 +121,8 @@ static bool wraps_handlers(const struct plan_probe *p)
 
 static bool is_awake(const struct binding *b, const struct plan_probe *p)
 {
+	if (kron_hook_is_unwind(p->hook) && !b->unwinds)
+		return false;
 	if (b->dormant)
 		return b->own_hook && p->hook != KRON_HOOK_SIGACTION && wraps_handlers(p);
 	if (b->alone)

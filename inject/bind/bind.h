@@ -17,6 +17,7 @@ struct binding {
 	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only);
 				     * SELECTED_CALLSITES: yes, but nothing of it here */
 	bool hooks;                 /* bind the hooks too */
+	bool unwinds;               /* those that tell of unwound calls, too: calls are recorded */
 	bool alone;                 /* there is no libkron-rt.so: the start-up code has the hooks */
 	bool handlers_only;         /* alone: those that wrap handlers; of a dynamic program */
 	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */

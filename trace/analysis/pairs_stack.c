@@ -420,6 +420,8 @@ void pairs_unwind(struct pairs *p, struct lane *l, const struct trace_event *e)
 		return;
 	}
 	l->unwinds = 0;
+	if (l->may_be_gone && l->cur && l->cur->n && to - strand_top(l->cur) < NEAR)
+		pairs_end_jump(p, l, e);
 	if (from && to - from < NEAR)
 		leave_all(p, l, e, from);
 	else

@@ -381,7 +381,7 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 	uint8_t out = bits & (known ? w->by_event[w->nevents + e->s.event] : TRIGGER_FRAMES);
 
 	if (e->s.event >= KRON_EVENT_SPECIAL)
-		return g->kind == TRIGGER_CALL ? out : 0;
+		return g->kind != TRIGGER_CALL ? 0 : w->follows ? TRIGGER_FRAMES : out;
 	bits &= (uint8_t)~out;
 	for (uint32_t k = 0; bits && k < g->nsteps; k++)
 		if (bits & 1u << k && is_step_met(&g->steps[k], e))
@@ -523,13 +523,14 @@ static void see_unwound(struct trigger *g, struct trigger_state *s, uint32_t fro
 		next = w->sibling;
 		if (!w->sp || w->is_late)
 			continue;
-		if (w->sp - from < length || above < TRIGGER_APART)
+		if (w->may_be_gone && to - w->sp < TRIGGER_STACK)
+			end_call_at(g, i, w->jumped);
+		else if (w->sp - from < length || above < TRIGGER_APART)
 			end_call(g, i, e);
 		else if (above < TRIGGER_STACK)
 			w->aside = true;
 	}
-	if (s->bottom && s->bottom - from < length)
-		s->bottom = s->has_bottom_jumped = 0;
+	trigger_forget_left(g, s, to);
 }
 
 static void see_unwinding(struct trigger *g, struct trigger_state *s, const struct trace_event *e)
@@ -614,7 +615,7 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 
 	g->begun = 0;
 	g->ended_since = g->ended_at = 0;
-	if (e->s.event >= KRON_EVENT_SPECIAL) {
+	if (kron_event_is_unwinding(e->s.event)) {
 		see_unwinding(g, s, e);
 		return g->ended_since ? TRIGGER_FIRES : TRIGGER_NOTHING;
 	}

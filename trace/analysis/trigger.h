@@ -100,7 +100,7 @@ static inline bool trigger_may_want(const struct trigger_wants *w, const struct 
 		return true;
 	bits &= w->mask;
 	if (bits != TRIGGER_WANTS_FRAMES)
-		return bits;
+		return bits || (w->follows && kron_event_is_unwinding(s->event));
 	/* inside of the call: that does not end it */
 	return w->open_sp - s->payload - 1 >= TRIGGER_STACK || kron_event_is_unwinding(s->event);
 }

@@ -137,6 +137,8 @@ uint32_t trigger_jump_of_binder(const struct trigger *g, uint32_t jump,
 /* A sample of a function, after the waits have seen it. */
 void trigger_follow_jumps(const struct trigger *g, struct trigger_state *s,
 			  const struct trace_event *e);
+/* All that lies below `to` has been left, after the waits have seen it. */
+void trigger_forget_left(const struct trigger *g, struct trigger_state *s, uint32_t to);
 /* Is nobody recorded who waits for a call at sp? */
 bool trigger_is_alone(const struct trigger *g, const struct trigger_state *s, uint32_t sp);
 

@@ -287,10 +287,25 @@ static void follow_bottom(const struct trigger *g, struct trigger_state *s,
 		s->has_bottom_jumped = trace_jump_is_uncertain(&g->jumps, e->jump);
 }
 
+static void find_next(const struct trigger *g, struct trigger_state *s)
+{
+	const struct trigger_jumper *last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
+
+	trigger_find_open_sp(g, s);
+	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
+}
+
+void trigger_forget_left(const struct trigger *g, struct trigger_state *s, uint32_t to)
+{
+	if (s->bottom && to - s->bottom < TRIGGER_STACK)
+		s->bottom = s->has_bottom_jumped = 0;
+	drop_jumpers(s, to);
+	find_next(g, s);
+}
+
 void trigger_follow_jumps(const struct trigger *g, struct trigger_state *s,
 			  const struct trace_event *e)
 {
-	const struct trigger_jumper *last;
 	bool is_over;
 
 	if (!e->s.payload)
@@ -306,7 +321,5 @@ void trigger_follow_jumps(const struct trigger *g, struct trigger_state *s,
 		drop_jumpers(s, e->s.payload);
 	else if (s->njumpers)
 		see_entry(g, s, e);
-	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
-	trigger_find_open_sp(g, s);
-	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
+	find_next(g, s);
 }

@@ -106,6 +106,7 @@ static inline struct binding binding_of(const struct plan *p, const uint8_t *sel
 		.plan = p,
 		.selected = selected,
 		.hooks = hooks,
+		.unwinds = hooks,
 		.event_base = 7,
 		.level = 2,
 		.bias = BIAS,

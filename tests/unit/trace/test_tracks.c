@@ -163,12 +163,19 @@ static void jump(struct machine *m)
 		enter(m, roll(FUNCTIONS), sp - 32);
 }
 
+/* By an exception, longjmp, or what leaves no record. */
 static void unwind(struct machine *m)
 {
 	struct stack *s = &m->stack[m->at];
+	uint32_t from = sp_of(s) - 64, how = roll(3);
 
-	if (s->n)
-		s->n -= 1 + roll(s->n);
+	if (!s->n)
+		return;
+	s->n -= 1 + roll(s->n);
+	if (how == 0)
+		put(m, KRON_EVENT_UNWINDS, from, 100 + m->lane);
+	if (how < 2)
+		put(m, KRON_EVENT_UNWOUND, sp_of(s) - 8, 100 + m->lane);
 }
 
 static void move(struct machine *m)

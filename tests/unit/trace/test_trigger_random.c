@@ -16,7 +16,7 @@ static uint32_t draw(uint32_t n)
 
 /*
  * As the recorder's look at a lane, at most `most` samples ahead: false where none undoes v[i].
- * An exit by a jump is in no table, and ends the look.
+ * An exit by a jump is in no table, nor is an unwinder's record, and ends the look.
  */
 static bool is_undone(const struct trace_event *v, size_t nv, size_t i, uint32_t most)
 {
@@ -24,14 +24,15 @@ static bool is_undone(const struct trace_event *v, size_t nv, size_t i, uint32_t
 	struct trigger_wants w = trigger_wants(g, e->lane);
 	enum trigger_ahead a = TRIGGER_GO_ON;
 
-	if (e->jump || !trigger_may_want(&w, &e->s) || !trigger_may_undo(&w, &e->s, e->tsc))
+	if (e->jump || e->s.event >= w.nevents || !trigger_may_want(&w, &e->s) ||
+	    !trigger_may_undo(&w, &e->s, e->tsc))
 		return false;
 	if (trigger_is_nothing(&w, &e->s))
 		return true;
 	for (size_t n = i + 1; a == TRIGGER_GO_ON && most && n < nv; n++) {
 		if (v[n].lane != e->lane)
 			continue;
-		if (v[n].jump)
+		if (v[n].jump || v[n].s.event >= w.nevents)
 			return false;
 		a = trigger_look_ahead(&w, &e->s, e->tsc, &v[n].s, v[n].tsc);
 		most--;
@@ -99,6 +100,12 @@ static void run_function(uint32_t sp, int depth)
 		put_called(KRON_EVENT_ENTRY(n), 0, sp);
 		run_body(sp, depth);
 		how = ncalled < RANDOM_SAMPLES / 2 ? draw(5) : 0;
+		if (how < 2 && draw(4) == 0) { /* left: its caller goes on */
+			if (draw(2))           /* else by longjmp */
+				put_called(KRON_EVENT_UNWINDS, 0, sp - 8);
+			put_called(KRON_EVENT_UNWOUND, 0, sp + 8);
+			return;
+		}
 		to = draw(RANDOM_FUNCTIONS);
 		if (how < 2) {
 			put_called(KRON_EVENT_EXIT(n), 0, sp);
