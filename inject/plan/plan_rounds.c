@@ -258,7 +258,7 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 			take_entry(c, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_HOOK && !is_instruction_hook(p))
-			put_probe(c, p, false, PLANNER_ALL);
+			put_probe(c, p, kron_hook_is_unwind(p->hook), PLANNER_ALL);
 	if (!has_places)
 		take_hooked_instructions(c, pf);
 	for (struct plan_probe *p = v; p < end; p++)
