@@ -75,6 +75,9 @@ int cmd_recover(int argc, char **argv)
 		       str_thousands(recovered, sizeof(recovered), r.recovered),
 		       str_thousands(total, sizeof(total), r.in_file + r.recovered),
 		       str_thousands(lost, sizeof(lost), r.lost), output ? output : dir);
+	if (!code && r.untraced)
+		printf("untraced (%" PRIu64 " %s): kron info %s says why\n", r.untraced,
+		       r.untraced == 1 ? "time" : "times", output ? output : dir);
 	if (!code && r.left_out)
 		printf("%" PRIu64
 		       " chunks of samples are left out: other processes and the recorder "

@@ -20,6 +20,9 @@ static const char *const reasons[KRON_UNTRACED_REASONS] = {
 	[KRON_UNTRACED_LIMITS] =
 		"the limits of its address space or data (ulimit -v, -d) leave no room for "
 		"libkron-rt.so",
+	[KRON_UNTRACED_GONE] = "it was started after the recorder had been killed",
+	[KRON_UNTRACED_GONE_LOADS] =
+		"what a process may have loaded after the recorder had been killed",
 	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };
 

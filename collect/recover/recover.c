@@ -32,6 +32,7 @@
 #include "collect/fetch.h"
 #include "collect/grow.h"
 #include "collect/recover/core.h"
+#include "collect/starts.h"
 #include "trace/chunks.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
@@ -366,6 +367,20 @@ static uint64_t lost_twice(const struct before *b, const struct segment *seg)
 	return lost;
 }
 
+struct untraced_notes {
+	struct journal *journal;
+	struct recovery *out;
+};
+
+static void note_untraced(void *ctx, pid_t pid, const char *reason, uint64_t n)
+{
+	struct untraced_notes *to = ctx;
+	const struct trace_untraced_line line = {.pid = pid, .reason = reason};
+
+	journal_put(to->journal, trace_writer_untraced, &line);
+	to->out->untraced += n;
+}
+
 static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 		  const struct origin *from, struct recovery *out)
 {
@@ -413,6 +428,8 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 		counts_write(&journal, counts);
 		counts_write_virtual(&journal, seg);
 	}
+	if (!from->core)
+		starts_finish(seg, note_untraced, &(struct untraced_notes){&journal, out});
 	if (!journal_error(&journal))
 		write_end(&journal, b, out, board, from);
 	code = journal_flush(&journal);

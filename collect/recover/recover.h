@@ -18,6 +18,8 @@ struct recovery {
 	uint64_t chunks;
 	uint64_t lost, cut_off;
 	uint64_t processes;
+	uint64_t
+		untraced; /* starts, and libraries, that nobody was there to answer; the trace says why */
 	uint32_t living; /* traced processes that still run; their gates are closed now */
 	uint64_t
 		left_out; /* chunks of others that ran on while the core was written, or that they took */

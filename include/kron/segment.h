@@ -85,7 +85,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 6u
+#define KRON_SEGMENT_VERSION 7u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -459,6 +459,9 @@ enum kron_untraced {
 	KRON_UNTRACED_UNASKED = 8,   /* by a process that was attached to without --children */
 	KRON_UNTRACED_UNAWAITED = 9, /* one to be attached to, and kron did not answer */
 	KRON_UNTRACED_LIMITS = 10,   /* under limits that leave no room for libkron-rt.so */
+	KRON_UNTRACED_GONE = 11,     /* after the recorder was killed */
+	/* What a traced process has loaded then, or only closed. */
+	KRON_UNTRACED_GONE_LOADS = 12,
 	KRON_UNTRACED_REASONS
 };
 struct kron_starts {

@@ -63,20 +63,29 @@ static bool is_collector(int sock, struct ucred *peer)
 	       rt_peer_is_trusted(sock, peer);
 }
 
-int rt_collector_connect(struct ucred *peer)
+/* -EAGAIN: there is somebody, who has enough to do. */
+static long connect_in_time(long sock)
 {
-	long sock = sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	long ret;
 	int ms;
 
-	if (sock < 0)
-		return (int)sock;
 	set_patience(sock, CONNECT_MS);
 	ret = connect_to_name(sock);
-	/* -EAGAIN: there is somebody, who has enough to do. */
 	for (ms = CONNECT_MS; ret == -EAGAIN && ms < PATIENCE_MS && rt_collector_lives();
 	     ms += CONNECT_MS)
 		ret = connect_to_name(sock);
+	return ret;
+}
+
+/* flags: SOCK_NONBLOCK: not for who has no time just now. */
+static int connect_as(int flags, struct ucred *peer)
+{
+	long sock = sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	long ret;
+
+	if (sock < 0)
+		return (int)sock;
+	ret = flags & SOCK_NONBLOCK ? connect_to_name(sock) : connect_in_time(sock);
 	if (ret == 0 && !is_collector((int)sock, peer))
 		ret = -ECONNREFUSED; /* whoever that is, the collector is not there */
 	if (ret < 0) {
@@ -85,6 +94,11 @@ int rt_collector_connect(struct ucred *peer)
 	}
 	set_patience(sock, PATIENCE_MS);
 	return (int)sock;
+}
+
+int rt_collector_connect(struct ucred *peer)
+{
+	return connect_as(0, peer);
 }
 
 int rt_collector_send(int sock, const void *msg, size_t len)
@@ -99,13 +113,16 @@ int rt_collector_send(int sock, const void *msg, size_t len)
 
 /* ---- gone? ---- */
 
-/* False: nobody listens on its socket, or another one does. */
+/*
+ * False: nobody listens on its socket, or another one does.  Who has no time may be anybody; whoever has a
+ * question for it waits, once.
+ */
 static bool may_answer(void)
 {
 	uint64_t mask = rt_signals_block();
 	const uint32_t word = KRON_WIRE_MAGIC;
 	struct ucred peer;
-	int sock = rt_collector_connect(&peer);
+	int sock = connect_as(SOCK_NONBLOCK, &peer);
 
 	if (sock >= 0) {
 		/* so that it sees that it is believed */

@@ -63,8 +63,12 @@ void rt_modules_ask(struct rt_question q)
 	uint64_t mask;
 
 	if (kron_rt.quiet || kron_rt.cut_off ||
-	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone())
+	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE))
 		return;
+	if (rt_collector_is_gone()) {
+		rt_start_untraced(KRON_UNTRACED_GONE_LOADS);
+		return;
+	}
 	mask = rt_signals_block();
 	if (rt_proc_ensure() && rt_proc_is_ours()) {
 		take_turn(kron_rt.proc);

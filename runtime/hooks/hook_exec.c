@@ -246,7 +246,7 @@ exec_traced(const struct rt_exec *c, size_t count, const char *of_user)
 
 static bool is_session_over(void)
 {
-	return __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone();
+	return __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE);
 }
 
 /* What no dynamic linker brings the runtime into; or should not, because nobody could take it out again. */
@@ -280,6 +280,8 @@ static void exec_as_traced(const struct rt_exec *c)
 		return;
 	mask = rt_signals_block();
 	why = rt_exec_target(c->dirfd, c->path, c->flags);
+	if (why < KRON_UNTRACED_REASONS && rt_collector_is_gone())
+		why = KRON_UNTRACED_GONE;
 	may = env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
 	if (kron_rt.no_children && why < KRON_UNTRACED_REASONS)
 		why = KRON_UNTRACED_UNASKED;
