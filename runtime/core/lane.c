@@ -203,19 +203,19 @@ static uint64_t token_at(uint64_t addr)
 /*
  * Can nobody come back to the frame whose token lay there?  Ours lies where it did, or memory has
  * another use by now, or none: the kernel looks, so that it does not matter.  Memory that nobody
- * has used since proves nothing.
+ * has used since proves nothing.  To requeue nobody is a comparison without a sleep: a futex that waits
+ * for no time does so for the timer's slack, 50 us, and with SA_NODEFER the next signal may be there by then.
  */
 static bool is_gone(const struct work *w, uint64_t token)
 {
-	struct timespec none = {0, 0};
 	long ret;
 
 	if (token >= (uint64_t)w && token < (uint64_t)(w + 1))
 		return true;
 	if (kron_rt.quiet)
 		return false;
-	ret = sys4(__NR_futex, (long)token, FUTEX_WAIT_PRIVATE, (uint32_t)token_at(token),
-		   (long)&none);
+	ret = sys6(__NR_futex, (long)token, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)token,
+		   (uint32_t)token_at(token));
 	return ret == -EAGAIN || ret == -EFAULT;
 }
 

@@ -72,6 +72,16 @@ def handlers_do_not_nest(bus):
         need(t.entries["work"] == int(calls), f"{t.entries['work']} calls of work in the trace")
 
 
+def fast_handlers_do_not_nest(*options):
+    """Signals come again before a sleep of no length would be over (the timer's slack, 50 us)."""
+    compile_c("nested", "torture/threads/nested_wait.c")
+    for _ in range(REPEAT):
+        need(run(*record(*options), "./nested", "3000000", "20", "100") == "done\n", "it was cut short")
+        info = truth.kron_json("info", "trace")
+        work = truth.Trace("trace").entries["work"]
+        need(work == 3000000 or info["lost"], f"{work} calls of work in the trace")
+
+
 # ---- threads ----
 
 BARE = ("-fno-stack-protector", "-fcf-protection=none")
@@ -301,6 +311,8 @@ with Suite("unseen") as s:
     s.case("… when the oldest samples go", signals_reach_whom_they_reached, 15, *full, "wrap")
     s.case("handlers that wait for room do not nest", handlers_do_not_nest, "lane")
     s.case("… on the exact bus", handlers_do_not_nest, "exact")
+    s.case("handlers that come at 10 kHz do not, either", fast_handlers_do_not_nest)
+    s.case("… when the pool is full and waited for", fast_handlers_do_not_nest, *full, "wait")
     s.case("threads that share their thread data share no lane", shared_thread_data_is_shared_by_nobody, False)
     s.case("… in a file from kron patch", shared_thread_data_is_shared_by_nobody, True)
     s.case("… in a static program", shared_thread_data_is_shared_by_nobody, False, "-static")

@@ -6,7 +6,8 @@
  * handler waited, too, they would nest without end; untraced they nest hardly ever, for the handler
  * takes some microseconds of each millisecond.
  *
- * Args: calls of work(), and of a handler's function.  tests/e2e/record/unseen.py stops the recorder while it runs.
+ * Args: calls of work(), and of a handler's function; microseconds between signals.  tests/e2e/record/unseen.py
+ * stops the recorder while it runs, or has signals come faster than a sleep of any length is over.
  */
 #define _GNU_SOURCE
 #include "torture.h"
@@ -43,8 +44,8 @@ int main(int argc, char **argv)
 	struct sigaction sa = {.sa_handler = on_signal,
 			       .sa_flags = SA_NODEFER | SA_ONSTACK | SA_RESTART};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-	struct itimerspec every = {.it_interval = {.tv_nsec = 1000000},
-				   .it_value = {.tv_nsec = 1000000}};
+	const struct timespec between = {.tv_nsec = 1000 * (argc > 3 ? atol(argv[3]) : 1000)};
+	struct itimerspec every = {.it_interval = between, .it_value = between};
 	/* nothing below it: who goes too deep dies of it */
 	char *at = mmap(NULL, 2 * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t ss = {.ss_sp = at + STACK, .ss_size = STACK};
