@@ -10,6 +10,7 @@ to compare with come from a run that nobody disturbs.
 KRON_KILLS=N kills each kind N times instead of 20.
 """
 
+import contextlib
 import fcntl
 import glob
 import json
@@ -25,7 +26,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import BUILD, KRON, Skip, Suite, compile_c, need, rnd, small_disk, truth
+from tap import BUILD, KRON, Skip, Suite, compile_c, need, rnd, small_disk, truth, wait_for
 
 OLD = b"what was there before\n" * 1000
 BOARD = f"outputs-{os.getpid()}"
@@ -393,6 +394,58 @@ def neighbours(kind):
     nothing_else(kind, "n" * 255, "new", *keep)
 
 
+# ---- what a program is measured by: it runs while the file is made, and no two are the same ----
+
+MEASURES = ["stat", "monitor", "pages"]
+
+
+def measure(kind, out):
+    os.makedirs("tmp", exist_ok=True)
+    return {"args": [KRON, kind, "--json", "-o", out, "--", "true"], "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": {**os.environ, "TMPDIR": os.path.abspath("tmp")}}
+
+
+def is_whole(kind, text):
+    try:
+        if kind != "monitor":
+            return bool(json.loads(text))
+        return text.endswith(b"\n") and "totals" in json.loads(text.splitlines()[-1])
+    except ValueError:
+        return False
+
+
+def measure_killed(kind):
+    began = time.monotonic()
+    need(subprocess.run(**measure(kind, "new")).returncode == 0, kind)
+    span = time.monotonic() - began
+    with open("new", "rb") as f:
+        need(is_whole(kind, f.read()), "it is not what a whole one is taken for here")
+    for _ in range(KILLS):
+        old = put_old(kind)
+        p = subprocess.Popen(**measure(kind, "new"))
+        time.sleep(rnd.uniform(0, span * 1.1))
+        p.kill()
+        p.wait()
+        p.stderr.close()
+        got = contents("new")
+        need(got == old or is_whole(kind, got), f"neither old nor new: {got[:200]}")
+    wait_for(lambda: not os.listdir("tmp"), f"the end of what a killed kron {kind} leaves", 30)
+    need(subprocess.run(**measure(kind, "new")).returncode == 0, kind)
+    nothing_else(kind, "new", "tmp")
+
+
+def measure_full_disk(kind):
+    with small_disk("tiny", "64k"):
+        put_old(kind, "tiny/new")
+        with open("tiny/rest", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(b"x" * 4096)
+        r = subprocess.run(**measure(kind, "tiny/new"))
+        need(r.returncode == 125 and b"cannot write tiny/new" in r.stderr, f"{kind}: {r}")
+        need(contents("tiny/new") == OLD, f"{kind}: the old one has changed")
+        need(sorted(os.listdir("tiny")) == ["new", "rest"], f"{kind}: {os.listdir('tiny')}")
+
+
 # ---- kron record ----
 
 def traces(path):
@@ -499,6 +552,9 @@ with Suite("outputs") as s:
             s.case(f"{k}: without the right to write", as_nobody, k)
         for k in ["sqlite", *DIRS]:
             s.case(f"{k}: what lies beside it", neighbours, k)
+        for k in MEASURES:
+            s.case(f"{k}: killed at random instants", measure_killed, k)
+            s.case(f"{k}: a full disk", measure_full_disk, k)
         s.case("record: killed at random instants", record_killed)
         s.case("record: a removal that was cut off", record_half_removed)
     finally:
