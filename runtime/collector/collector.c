@@ -113,9 +113,15 @@ int rt_collector_send(int sock, const void *msg, size_t len)
 
 /* ---- gone? ---- */
 
+/* Our parent is in another pid namespace, so the number that we have from it may mean nothing here. */
+static bool is_from_elsewhere(void)
+{
+	return sys0(__NR_getppid) == 0;
+}
+
 /*
- * False: nobody listens on its socket, or another one does.  Who has no time may be anybody; whoever has a
- * question for it waits, once.
+ * False: nobody listens on its socket, or another one does.  Who has no time may be anybody, and is nobody
+ * where the collector's number is known to mean something; whoever has a question for it waits, once.
  */
 static bool may_answer(void)
 {
@@ -130,7 +136,7 @@ static bool may_answer(void)
 		sys_close(sock);
 	}
 	rt_signals_restore(mask);
-	return sock >= 0 || sock == -EAGAIN;
+	return sock >= 0 || (sock == -EAGAIN && is_from_elsewhere());
 }
 
 bool rt_collector_is_gone(void)
