@@ -230,11 +230,6 @@ static int take_options(struct err *err)
 			err, EINVAL,
 			"--range is for a program that kron starts: of one that runs nobody knows "
 			"what it did before");
-	if (pid_lists.n && monitor_wants_calls(&monitor))
-		return err_set(
-			err, EINVAL,
-			"-e calls is for a program that kron starts: `kron stat --pid` counts "
-			"calls in one that runs");
 	if (freezes && freezer_refusal())
 		return err_set(err, EPERM, "--freeze: %s", freezer_refusal());
 	return monitor_check(&monitor, err);
@@ -456,33 +451,6 @@ static int at_end(struct collector *c, const struct collector_summary *s)
 	return code;
 }
 
-static int run_counting(char **argv)
-{
-	struct err err;
-	char *dir;
-	int status;
-
-	if (cmd_temp_folder(&folder, &command, &err))
-		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
-	dir = xasprintf("%s/trace", folder.path);
-	counting.command = &command;
-	counting.dir = dir;
-	for (size_t i = 0; i < monitor.calls.nglobs; i++)
-		*vec_push(&counting.only) = monitor.calls.globs[i];
-	if (ranges.n)
-		add_range_probes();
-	else
-		counting.libraries = libraries;
-	counting.quiet = quiet;
-	counting.starts = starts;
-	counting.started = started;
-	counting.at_end = at_end;
-	status = record_count(&counting, argv);
-	temp_close(&folder);
-	xfree(dir);
-	return status;
-}
-
 /* ---- processes that run ---- */
 
 static bool are_all_over(struct pollfd *p, size_t n)
@@ -526,7 +494,7 @@ static void wait_for(const pid_t *pids, size_t n)
 }
 
 /* All stand for a moment: who starts a thread meanwhile would be counted twice, or not at all. */
-static int open_processes(const pid_t *pids, size_t n, struct err *err)
+static int open_processes(const pid_t *pids, size_t n, struct collector *c, struct err *err)
 {
 	struct freeze z;
 	int code = 0;
@@ -539,7 +507,8 @@ static int open_processes(const pid_t *pids, size_t n, struct err *err)
 		code = freezer_stop(&freezer, &z, err);
 	if (code)
 		return code;
-	code = monitor_open_processes(&monitor, pids, n, err);
+	code = monitor_open_processes(&monitor, pids, n, c ? &c->seg : NULL, c ? &c->modules : NULL,
+				      err);
 	freezer_go(&freezer, &z);
 	return code;
 }
@@ -554,13 +523,64 @@ static int run_pids(void)
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	child_prepare(&unused); /* signals, and as many descriptors as there may be */
 	child_needs_reader();
-	if (open_processes(p.v.v, p.v.n, &err) || begin_rows(p.v.v[0], &err)) {
+	if (open_processes(p.v.v, p.v.n, NULL, &err) || begin_rows(p.v.v[0], &err)) {
 		freezer_end(&freezer);
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	}
 	wait_for(p.v.v, p.v.n);
 	vec_free(&p.v);
 	return finish();
+}
+
+/* ---- those with probes ---- */
+
+static int attached(struct collector *c, struct err *err)
+{
+	struct pids p;
+	int code = take_pids(&p, err);
+
+	code = code ? code : open_processes(p.v.v, p.v.n, c, err);
+	code = code ? code : begin_rows(p.v.v[0], err);
+	vec_free(&p.v);
+	return code;
+}
+
+/* The last interval ends here; nobody of ours is to hold a thread that is to be let go. */
+static void leaves(void)
+{
+	monitor_stop(&monitor);
+	freezer_end(&freezer);
+}
+
+static int run_counting(char **argv)
+{
+	struct err err;
+	char *dir;
+	int status;
+
+	if (cmd_temp_folder(&folder, &command, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	dir = xasprintf("%s/trace", folder.path);
+	counting.command = &command;
+	counting.dir = dir;
+	for (size_t i = 0; i < monitor.calls.nglobs; i++)
+		*vec_push(&counting.only) = monitor.calls.globs[i];
+	if (ranges.n)
+		add_range_probes();
+	else
+		counting.libraries = libraries;
+	counting.quiet = quiet;
+	counting.pids = pid_lists;
+	counting.lasting = lasting;
+	counting.starts = starts;
+	counting.started = started;
+	counting.attached = attached;
+	counting.leaves = leaves;
+	counting.at_end = at_end;
+	status = record_count(&counting, argv);
+	temp_close(&folder);
+	xfree(dir);
+	return status;
 }
 
 static int run_board(void)
@@ -678,9 +698,9 @@ static int run(char **argv)
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (board_name)
 		return run_board();
-	if (pid_lists.n)
-		return run_pids();
-	return ranges.n || monitor_wants_calls(&monitor) ? run_counting(argv) : run_plain(argv);
+	if (ranges.n || monitor_wants_calls(&monitor))
+		return run_counting(argv);
+	return pid_lists.n ? run_pids() : run_plain(argv);
 }
 
 int cmd_monitor(int argc, char **argv)

@@ -430,19 +430,23 @@ static int run_attached(const char *runtime)
 	starter.leaves = children;
 	begin_starter(runtime);
 	code = attached_start(&attached, &collector, runtime, &err);
+	if (!code && counting && counting->attached)
+		code = counting->attached(&collector, &err);
 	if (code) {
 		attached_stop(&attached);
 		say_untraced(&collector, &program);
 		collector_abandon(&collector);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
-	say("kron: recording %s; %s", names,
+	say("kron: %s %s; %s", counting ? "counting in" : "recording", names,
 	    attached.for_ns || watch.trigger ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
 	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);
 	budget_record_begin(&collector);
 	attached_wait(&attached, collector.watch);
 	budget_record_stop();
 	control_record_stop();
+	if (counting && counting->leaves)
+		counting->leaves();
 	attached.changes_ns = control_record_longest_stop_ns();
 	starter_stop(&starter);
 	starter_wait(&starter);

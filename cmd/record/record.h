@@ -26,6 +26,12 @@ struct record_counting {
 	void (*starts)(struct collector *c, struct child *child);
 	void (*started)(struct child *child);
 	/*
+	 * Of processes that run already, or NULL: they have their probes, and -errno takes these out at once; and right before
+	 * they are left.
+	 */
+	int (*attached)(struct collector *c, struct err *err);
+	void (*leaves)(void);
+	/*
 	 * Nothing more is counted; what was is there.  Not 0: it could not be shown, and it was said.  With specs
 	 * what is missing is its business, too.
 	 */

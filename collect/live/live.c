@@ -299,8 +299,7 @@ static int check(pid_t pid, struct err *err)
 		return err_set(err, ESRCH,
 			       "process %d has ended (its parent has not asked for its status)",
 			       pid);
-	threads_await_surgeon(pid);
-	tracer = process_tracer(pid);
+	tracer = threads_await_krons(pid);
 	if (tracer)
 		return err_set(err, EBUSY, "process %d is traced by process %d: end that first",
 			       pid, tracer);
@@ -330,8 +329,10 @@ int live_process_check_stop(pid_t pid, struct err *err)
 
 	if (tracer)
 		return err_set(err,
-			       process_read_stat(tracer, 0, &st) && st.ppid == getpid() ? EAGAIN
-											: EBUSY,
+			       threads_is_krons(tracer) || (process_read_stat(tracer, 0, &st) &&
+							    st.ppid == getpid())
+				       ? EAGAIN
+				       : EBUSY,
 			       "process %d is traced by process %d: end that first", pid, tracer);
 	if (seccomp_of(pid))
 		return err_set(err, ENOTSUP,

@@ -449,7 +449,7 @@ int operation_change(struct operation *o, uint64_t entry, const struct operation
 	struct live_threads t;
 	int code = restart_stop(&t, o->pid, o->unwanted, o->ctx, err);
 
-	if (code == -EPERM && threads_is_surgeon(process_tracer(o->pid)))
+	if (code == -EPERM && threads_is_krons(process_tracer(o->pid)))
 		return -EAGAIN; /* it has just been executed */
 	if (!code) {
 		code = is_another(o) ? err_set(err, ESRCH, "process %d has ended", o->pid)
@@ -692,7 +692,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 			else
 				restart_go(&t, 0);
 			note_stop(o, &t);
-		} else if (threads_is_surgeon(process_tracer(pid))) {
+		} else if (threads_is_krons(process_tracer(pid))) {
 			code = 1;
 		}
 	}

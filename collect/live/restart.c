@@ -31,6 +31,7 @@
 #define UNKNOWN_MS 200    /* the same, where the kernel does not say how long anybody has run */
 #define SLICE_MS 200      /* how often it is asked whether the stop is still wanted */
 #define STOP_MS 10000     /* a child that borrows the memory ends, or executes a program */
+#define DENIED_TRIES 5u
 
 /* ---- since when ---- */
 
@@ -274,10 +275,23 @@ void restart_interrupted(struct live_threads *t, const struct live_waits *w)
 	}
 }
 
+/* Who stops it at intervals lets it go soon, and may have by now. */
+static bool is_held_for_a_moment(pid_t pid, int code, unsigned *denied)
+{
+	const struct timespec ts = {.tv_nsec = 1000000};
+
+	if (code != -EPERM ||
+	    (++*denied > DENIED_TRIES && !threads_is_freezer(process_tracer(pid))))
+		return false;
+	nanosleep(&ts, NULL);
+	return true;
+}
+
 int restart_stop(struct live_threads *t, pid_t pid, bool (*unwanted)(void *ctx), void *ctx,
 		 struct err *err)
 {
 	const uint64_t deadline = clock_ms(CLOCK_MONOTONIC) + STOP_MS;
+	unsigned denied = 0;
 	int code;
 
 	do {
@@ -295,7 +309,8 @@ int restart_stop(struct live_threads *t, pid_t pid, bool (*unwanted)(void *ctx),
 			threads_go(t);
 		}
 		vec_free(&waits.v);
-	} while (code == -EBUSY && clock_ms(CLOCK_MONOTONIC) < deadline);
+	} while ((code == -EBUSY || is_held_for_a_moment(pid, code, &denied)) &&
+		 clock_ms(CLOCK_MONOTONIC) < deadline);
 	return code;
 }
 

@@ -184,10 +184,10 @@ static int check(const struct starter *s, pid_t pid, struct err *err)
 	const char *subject = s->leaves ? "it" : "it is static, and";
 	pid_t tracer;
 
-	threads_await_surgeon(pid); /* it may change probes in what executed the program */
+	threads_await_krons(pid); /* it may change probes in what executed the program */
 	/* one of ours may have come back meanwhile: seize() waits for it once more */
 	tracer = process_tracer(pid);
-	if (threads_is_surgeon(tracer))
+	if (threads_is_krons(tracer))
 		tracer = 0;
 	if (tracer && s->leaves)
 		return err_set(err, EBUSY, "another process traces it");
@@ -224,7 +224,7 @@ static int seize(struct starter *s, struct start *a, pid_t tid, bool asks_again,
 	code = seize_once(s, a, tid, err);
 	/* one of ours that changes probes may have been faster */
 	for (unsigned i = 1; i < SEIZE_TRIES && code == -EPERM; i++) {
-		threads_await_surgeon(a->pid);
+		threads_await_krons(a->pid);
 		code = seize_once(s, a, tid, err);
 	}
 	return code == -EPERM && process_yama_scope() == 1 && !asks_again ? -EACCES : code;

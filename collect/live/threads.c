@@ -32,7 +32,7 @@
 #define LOAN_MS 100   /* who has the memory for so long keeps it */
 #define RUN_MS 10000
 #define SIGNALS_MS 5
-#define SURGEON_MS 1000u
+#define TRACER_MS 1000u
 #define SPIN 200 /* looks without a pause in between */
 /* The kernel's own: what rax holds where a system call is to be made once more. */
 #define RESTARTS_FIRST 512
@@ -118,21 +118,35 @@ static bool is_dead(pid_t pid, pid_t tid)
 	return !process_read_stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
 }
 
-bool threads_is_surgeon(pid_t tracer)
+static bool is_called(pid_t pid, const char *what)
 {
-	char *name = tracer ? process_thread_name(tracer, 0) : NULL;
-	const bool is = name && !strcmp(name, "kron-surgeon");
+	char *name = pid ? process_thread_name(pid, 0) : NULL;
+	const bool is = name && !strcmp(name, what);
 
 	xfree(name);
 	return is;
 }
 
-void threads_await_surgeon(pid_t pid)
+bool threads_is_freezer(pid_t tracer)
+{
+	return is_called(tracer, "kron-freezer");
+}
+
+bool threads_is_krons(pid_t tracer)
+{
+	return is_called(tracer, "kron-surgeon") || threads_is_freezer(tracer);
+}
+
+pid_t threads_await_krons(pid_t pid)
 {
 	const struct timespec ts = {.tv_nsec = 1000000};
+	pid_t tracer = process_tracer(pid);
 
-	for (unsigned ms = 0; ms < SURGEON_MS && threads_is_surgeon(process_tracer(pid)); ms++)
+	for (unsigned ms = 0; ms < TRACER_MS && threads_is_krons(tracer); ms++) {
 		nanosleep(&ts, NULL);
+		tracer = process_tracer(pid);
+	}
+	return tracer;
 }
 
 /* Of the first `known` threads; *next: the one that is probably next, for the folder has them in their order. */

@@ -47,10 +47,14 @@ struct live_threads {
 	VEC(struct live_thread) v;
 };
 
-/* Who traces a process, as process_tracer() has it, is one of ours, and soon will not. */
-bool threads_is_surgeon(pid_t tracer);
-/* Until none traces the process, but a second at most: it is soon done, also when its recorder was killed. */
-void threads_await_surgeon(pid_t pid);
+/* Who traces a process, as process_tracer() has it, is a surgeon or freezer of ours, and soon will not. */
+bool threads_is_krons(pid_t tracer);
+bool threads_is_freezer(pid_t tracer);
+/*
+ * Who traces the process when none of ours does any more, or after a second: they are soon done, also when their
+ * recorder was killed.  0: nobody.
+ */
+pid_t threads_await_krons(pid_t pid);
 
 /*
  * None of them runs any more, none is in the middle of a system call, nor of a vfork.  Who borrows the memory for

@@ -41,6 +41,8 @@
 #define LOOK_MS 2     /* then it is asked whether the late ones are in the kernel */
 #define PATIENCE_S 10 /* of those that stand, with a kron that says nothing */
 #define LATE_NS 200000
+#define DENIED_NS 1000000
+#define DENIED_TRIES 20u
 #define ENDED_NS 2000000
 
 enum what { ADD, STOP, GO };
@@ -468,11 +470,27 @@ static void interrupt_all(struct state *s)
 			threads_interrupt(&z->t, first);
 }
 
+/* Another one of ours that has the process lets it go soon. */
+static int stop_or_wait(struct state *s, struct err *err)
+{
+	const struct timespec soon = {.tv_nsec = DENIED_NS};
+	struct freeze none;
+	int code = stop_all(s, err);
+
+	for (unsigned i = 0; i < DENIED_TRIES && code == -EPERM; i++) {
+		interrupt_all(s);
+		go(s, &none);
+		nanosleep(&soon, NULL);
+		code = stop_all(s, err);
+	}
+	return code;
+}
+
 static void stop(struct state *s, struct answer *a)
 {
 	struct freeze none;
 
-	a->code = stop_all(s, &a->err);
+	a->code = stop_or_wait(s, &a->err);
 	mend(s, &a->freeze);
 	if (!a->code && !a->freeze.threads)
 		a->code = err_set(&a->err, ESRCH, "nobody is left");

@@ -528,7 +528,8 @@ static int open_threads(struct monitor *m, pid_t pid, struct err *err)
 	return code;
 }
 
-int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struct err *err)
+int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n,
+			   const struct segment *seg, struct modules *modules, struct err *err)
 {
 	int code = m->io ? system_io_check(pids[0], err) : 0;
 
@@ -542,7 +543,10 @@ int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struc
 		return code;
 	m->net_file = m->net ? system_open_net(pids[0]) : NULL;
 	m->pid = pids[0];
+	if (seg)
+		calls_begin(&m->calls, seg, modules);
 	read_all(m);
+	m->ncalls_before = m->ncalls;
 	for (size_t i = 0; i < m->columns.v.n; i++)
 		m->before[i] = m->now[i];
 	begin(m);
@@ -593,7 +597,7 @@ void monitor_stop(struct monitor *m)
 /* The probes of threads that run side by side take their time side by side. */
 void monitor_summary(const struct monitor *m, struct monitor_summary *out)
 {
-	const double probes = (double)m->ncalls * m->call_ns;
+	const double probes = (double)(m->ncalls - m->ncalls_before) * m->call_ns;
 	double side_by_side;
 
 	*out = m->sum;

@@ -61,8 +61,8 @@ struct monitor {
 	void *ctx;
 	struct reading *before, *now, *row;
 	uint64_t start_ns, last_ns;
-	uint64_t cpu_ns, ncalls; /* so far */
-	uint64_t cpu_before_ns;  /* when it began */
+	uint64_t cpu_ns, ncalls;               /* so far */
+	uint64_t cpu_before_ns, ncalls_before; /* when it began */
 	double call_ns;
 	struct monitor_summary sum;
 	pid_t pid;
@@ -95,8 +95,9 @@ int monitor_open_program(struct monitor *m, const struct segment *seg, struct mo
 			 struct err *err);
 /* The program asks for its first plan, or goes on: rows begin then.  From any thread, after monitor_open_program(). */
 void monitor_plan_tell(void *ctx, pid_t pid, bool goes_on);
-/* Of processes that run already, which stand still. */
-int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struct err *err);
+/* Of processes that run already, which stand still; seg, modules: of those that have probes, else NULL. */
+int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n,
+			   const struct segment *seg, struct modules *modules, struct err *err);
 /* The board, which is set and open.  Right before monitor_start(). */
 void monitor_begin_board(struct monitor *m);
 /* pid 0: of a board. */
