@@ -68,8 +68,8 @@ static const struct opt options[] = {
 	 "interval, read, and let them go on.",
 	 0, 0},
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
-	 "With calls: also count in the libraries whose file name, soname or path matches GLOB. With --range: only the "
-	 "loads and stores of the program and libraries that match. May be repeated.",
+	 "With calls alone: also count in the libraries whose file name, soname or path matches GLOB. With --range: only "
+	 "the loads and stores of the program and libraries that match. May be repeated.",
 	 0, 0},
 	{0, "pid", OPT_LIST, &pid_lists, "PID[,PID]...",
 	 "Watch these processes, which run already, instead of a program that is started.", 0, 0},
@@ -214,17 +214,22 @@ static int take_options(struct err *err)
 		return monitor_board_open(&board, board_name, err);
 	if (!events.n && !variables.n && !locks.n && !ranges.n)
 		add_defaults();
-	if (libraries.n && !ranges.n && !monitor_wants_calls(&monitor))
-		return err_set(err, EINVAL, "-L belongs to -e calls and to --range");
-	if (ranges.n && monitor_wants_calls(&monitor))
+	if (libraries.n && !ranges.n && (monitor.probed.v.n || !monitor_wants_calls(&monitor)))
 		return err_set(
 			err, EINVAL,
-			"--range and -e calls: a program carries one of the two kinds of probes");
-	if (monitor_wants_signals(&monitor) && (ranges.n || monitor_wants_calls(&monitor)))
+			"-L belongs to -e calls alone and to --range; other events name "
+			"their library themselves, like addr:libz:deflate or returns:libz:*");
+	if (monitor_wants_signals(&monitor) && monitor_wants_probes(&monitor))
 		return err_set(
 			err, EINVAL,
 			"-e %s: not with %s, whose probes may be traps themselves and would count",
-			monitor_wants_signals(&monitor), ranges.n ? "--range" : "-e calls");
+			monitor_wants_signals(&monitor),
+			ranges.n             ? "--range"
+			: monitor.probed.v.n ? monitor.probed.v.v[0].name
+					     : "-e calls");
+	code = monitor_settle_calls(&monitor, err);
+	if (code)
+		return code;
 	if (ranges.n && pid_lists.n)
 		return err_set(
 			err, EINVAL,
@@ -398,8 +403,10 @@ static void add_range_probes(void)
 	const struct opt_list every_one = {.v = all, .n = 1},
 			      *l = libraries.n ? &libraries : &every_one;
 
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->n; i++) {
 		*vec_push(&counting.specs) = xasprintf("%s:*%%accesses lines", l->v[i]);
+		*vec_push(&counting.names) = "--range";
+	}
 	monitor_ranges_setup(&monitor.ranges, &counting.pages);
 }
 
@@ -412,7 +419,7 @@ static void starts(struct collector *c, struct child *child)
 	started_child = child;
 	if (ranges.n)
 		monitor_ranges_begin(&monitor.ranges, &c->drain);
-	if (monitor_open_program(&monitor, ranges.n ? NULL : &c->seg, &c->modules, &err))
+	if (monitor_open_program(&monitor, &c->seg, &c->modules, &err))
 		cmd_fail(&command, 0, "%s", err.msg);
 	server_set_watcher(&c->server, &watcher);
 }
@@ -425,12 +432,11 @@ static void started(struct child *child)
 		cmd_fail(&command, 0, "%s", err.msg);
 }
 
-/* Of loads and stores. */
 static void say_missing(const struct collector_summary *s)
 {
-	if (!ranges.n || quiet)
+	if (!counting.specs.n || quiet)
 		return;
-	if (s->lost)
+	if (s->lost && ranges.n)
 		fprintf(stderr,
 			"kron: %llu loads and stores are not counted: no memory for their counters\n",
 			(unsigned long long)s->lost);
@@ -567,8 +573,10 @@ static int run_counting(char **argv)
 		*vec_push(&counting.only) = monitor.calls.globs[i];
 	if (ranges.n)
 		add_range_probes();
-	else
+	probed_specs(&monitor.probed, &counting.specs, &counting.names);
+	if (!counting.specs.n)
 		counting.libraries = libraries;
+	counting.notes = monitor.probed.v.n;
 	counting.quiet = quiet;
 	counting.pids = pid_lists;
 	counting.lasting = lasting;
@@ -698,7 +706,7 @@ static int run(char **argv)
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (board_name)
 		return run_board();
-	if (ranges.n || monitor_wants_calls(&monitor))
+	if (monitor_wants_probes(&monitor))
 		return run_counting(argv);
 	return pid_lists.n ? run_pids() : run_plain(argv);
 }

@@ -403,10 +403,10 @@ static int finish(const struct collector_end *end, const struct program *p,
 		collector_free(&collector);
 		return OWN_FAILURE;
 	}
-	if (!counting || counts_calls()) {
+	if (!counting || counts_calls() || counting->notes)
 		say_notes(&collector, &summary, p, child);
+	if (!counting || counts_calls())
 		say_end(&collector, &summary);
-	}
 	if (unsent)
 		cmd_fail(who, 0, "%s", err.msg);
 	failed = counting ? counting->at_end(&collector, &summary)
@@ -721,6 +721,8 @@ static int record(char **argv)
 				"--tactics int3");
 	if (clock_take(clock_words, &clock_every, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	if (counting)
+		probe_options_name(&probes, &counting->names);
 	probes.no_callsites = no_wait || !callsite_is_on(tactic_set);
 	if (pids.n)
 		return record_attached();

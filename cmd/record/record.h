@@ -18,10 +18,12 @@ struct record_counting {
 	struct opt_list only, except, libraries, pids;
 	struct opt_list
 		specs; /* what counts; none: calls are counted, and the trace has no tables */
+	struct opt_list names;    /* of specs, in messages; or none */
 	struct opt_list files;    /* more probes */
 	struct pages_setup pages; /* of what counts pages */
 	const char *lasting;
 	bool no_children, quiet;
+	bool notes; /* with specs, too: of places that are not there, and whatever is untraced */
 	/* Of a program that kron starts, or NULL: right before, by the same thread; and after. */
 	void (*starts)(struct collector *c, struct child *child);
 	void (*started)(struct child *child);

@@ -133,7 +133,8 @@ static void find_libraries(struct unmatched *u, const struct modules *ms, const 
 /* A probe of the user's own in the main executable; those of packs are for whoever has them. */
 static bool is_about_exe(const struct probe_spec *s)
 {
-	return !strncmp(s->where, "<-p", 3) && !s->object.text && s->place != SPEC_USDT;
+	return (!strncmp(s->where, "<-p", 3) || !strncmp(s->where, "-e ", 3)) && !s->object.text &&
+	       s->place != SPEC_USDT;
 }
 
 /* Another probe of the same event found a place. */

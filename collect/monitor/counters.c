@@ -90,11 +90,9 @@ static const char *instead_of(const struct counter *what)
 {
 	switch (what->config) {
 	case PERF_COUNT_HW_INSTRUCTIONS:
-		return "; probes count the program's: `kron record -p '*%insns count:3' -- CMD`, and `kron info` "
-		       "says how many";
+		return "; probes count the program's: -e 'instructions:*'";
 	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
-		return "; probes count the program's: `kron record -p '*%branches count:3' -- CMD`, and `kron info` "
-		       "says how many";
+		return "; probes count the program's: -e 'branches:*'";
 	default:
 		return "";
 	}

@@ -30,6 +30,7 @@ int monitor_add_event(struct monitor *m, const char *name, struct err *err)
 {
 	const struct counter *c = counter_find(name);
 	char *names;
+	int code;
 
 	if (c) {
 		vec_for(&m->wanted, w)
@@ -48,14 +49,13 @@ int monitor_add_event(struct monitor *m, const char *name, struct err *err)
 		return add_calls(m, "*", err);
 	if (!strncmp(name, "calls:", 6))
 		return add_calls(m, name + 6, err);
-	if (!strcmp(name, "returns"))
-		return err_set(
-			err, EINVAL,
-			"-e: there is no event 'returns': `kron record -p '*%%return count:3' -- CMD` counts "
-			"them, and `kron info` says how many; -e calls counts calls");
+	code = probed_add(&m->probed, name, err);
+	if (code <= 0)
+		return code;
 	names = counter_names();
 	err_set(err, EINVAL,
-		"-e: there is no event '%s'; there are %s, idle, block, net, calls, calls:GLOB",
+		"-e: there is no event '%s'; there are %s, idle, block, net, calls[:GLOB], addr:PLACE, "
+		"returns[:FUNC], instructions:FUNC, branches:FUNC, loads[:FUNC], stores[:FUNC]",
 		name, names);
 	xfree(names);
 	return -EINVAL;
@@ -98,6 +98,23 @@ const char *monitor_wants_signals(const struct monitor *m)
 bool monitor_wants_calls(const struct monitor *m)
 {
 	return m->calls.nglobs;
+}
+
+bool monitor_wants_probes(const struct monitor *m)
+{
+	return m->calls.nglobs || m->probed.v.n || m->ranges.v.n;
+}
+
+int monitor_settle_calls(struct monitor *m, struct err *err)
+{
+	int code = 0;
+
+	if (!m->probed.v.n && !m->ranges.v.n)
+		return 0;
+	for (size_t i = 0; i < m->calls.nglobs && !code; i++)
+		code = probed_add_calls(&m->probed, m->calls.globs[i], err);
+	m->calls.nglobs = 0;
+	return code;
 }
 
 /* ---- columns: the order is that of read_all() ---- */
@@ -169,6 +186,8 @@ static void add_columns(struct monitor *m)
 		add_column(m, name, READING_COUNT, 0);
 		xfree(name);
 	}
+	vec_for(&m->probed.v, e)
+		add_column(m, e->name, READING_COUNT, 0);
 	vec_for(&m->ranges.v, r)
 		add_named_column(m, r->text, "range", READING_COUNT, 0);
 	vec_for(&m->locks.v, k)
@@ -190,7 +209,7 @@ void monitor_prepare(struct monitor *m)
 	m->clock = counter_find("task-clock");
 	m->wake = m->plan.fd = -1;
 	pthread_mutex_init(&m->plan.lock, NULL);
-	if (monitor_wants_calls(m))
+	if (monitor_wants_calls(m) || m->probed.v.n)
 		m->call_ns = calls_cost();
 }
 
@@ -237,6 +256,7 @@ static struct reading *read_machine(struct monitor *m, struct reading *at, bool 
 static void read_all(struct monitor *m)
 {
 	struct reading *at = m->now, clock;
+	uint64_t nprobed;
 
 	if (m->board) {
 		monitor_board_read(m->board, at);
@@ -247,6 +267,9 @@ static void read_all(struct monitor *m)
 	at = read_machine(m, at, true);
 	calls_take(&m->calls, at, &m->ncalls);
 	at += m->calls.nglobs;
+	probed_read(&m->probed, at, &nprobed);
+	m->ncalls += nprobed;
+	at += m->probed.v.n;
 	monitor_ranges_read(&m->ranges, at);
 	at += m->ranges.v.n;
 	monitor_locks_read(&m->locks, m->pid, at);
@@ -472,6 +495,13 @@ static void *run(void *ctx)
 
 /* ---- start, stop ---- */
 
+static void begin_probes(struct monitor *m, const struct segment *seg, struct modules *modules)
+{
+	m->probed.seg = seg;
+	if (m->calls.nglobs)
+		calls_begin(&m->calls, seg, modules);
+}
+
 int monitor_open_program(struct monitor *m, const struct segment *seg, struct modules *modules,
 			 struct err *err)
 {
@@ -479,8 +509,7 @@ int monitor_open_program(struct monitor *m, const struct segment *seg, struct mo
 
 	if (code)
 		return code;
-	if (seg)
-		calls_begin(&m->calls, seg, modules);
+	begin_probes(m, seg, modules);
 	vec_for(&m->wanted, c) {
 		code = counters_open(&m->counters, *c, 0, err);
 		if (code)
@@ -543,8 +572,7 @@ int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n,
 		return code;
 	m->net_file = m->net ? system_open_net(pids[0]) : NULL;
 	m->pid = pids[0];
-	if (seg)
-		calls_begin(&m->calls, seg, modules);
+	begin_probes(m, seg, modules);
 	read_all(m);
 	m->ncalls_before = m->ncalls;
 	for (size_t i = 0; i < m->columns.v.n; i++)
@@ -602,7 +630,7 @@ void monitor_summary(const struct monitor *m, struct monitor_summary *out)
 
 	*out = m->sum;
 	out->is_whole = true;
-	if (m->ranges.v.n) {
+	if (m->ranges.v.n || probed_share(&m->probed)) {
 		out->virtual_ns = out->real_ns - out->stood_ns;
 		out->probes_ns = MONITOR_COST_UNKNOWN;
 		return;
@@ -619,6 +647,7 @@ void monitor_free(struct monitor *m)
 {
 	counters_close(&m->counters);
 	calls_end(&m->calls);
+	probed_free(&m->probed);
 	monitor_variables_free(&m->variables);
 	monitor_ranges_free(&m->ranges);
 	monitor_locks_free(&m->locks);

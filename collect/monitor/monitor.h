@@ -19,6 +19,7 @@
 #include "collect/monitor/counters.h"
 #include "collect/monitor/freezer.h"
 #include "collect/monitor/locks.h"
+#include "collect/monitor/probed.h"
 #include "collect/monitor/ranges.h"
 #include "collect/monitor/system.h"
 #include "collect/monitor/tree.h"
@@ -49,6 +50,7 @@ struct monitor {
 	bool idle, io, net;
 	struct variables variables;
 	struct calls calls;
+	struct probed probed;
 	struct ranges ranges;
 	struct locks locks;
 	struct tree tree;
@@ -73,8 +75,8 @@ struct monitor {
 };
 
 /*
- * A name of --event: a counter's (counters.h), idle, block, net, calls or calls:GLOB.  -EINVAL with a
- * sentence.
+ * A name of --event: a counter's (counters.h), idle, block, net, calls or calls:GLOB, or one of probed.h.  -EINVAL
+ * with a sentence.
  */
 int monitor_add_event(struct monitor *m, const char *name, struct err *err);
 int monitor_add_lock(struct monitor *m, const char *text, struct err *err);
@@ -85,11 +87,13 @@ int monitor_check(const struct monitor *m, struct err *err);
 /* The name of a counter of signals; NULL: none is wanted. */
 const char *monitor_wants_signals(const struct monitor *m);
 bool monitor_wants_calls(const struct monitor *m);
+bool monitor_wants_probes(const struct monitor *m);
+/* All is added.  Beside other probes calls are counted by such: the program carries one of the two kinds. */
+int monitor_settle_calls(struct monitor *m, struct err *err);
 /* Columns, and room for their readings; nothing is added after it. */
 void monitor_prepare(struct monitor *m);
 /*
- * By the thread that starts a program, right before; seg NULL: no calls are counted; modules NULL: it gets no
- * probes, and begins at once.
+ * By the thread that starts a program, right before; seg and modules NULL: it gets no probes, and begins at once.
  */
 int monitor_open_program(struct monitor *m, const struct segment *seg, struct modules *modules,
 			 struct err *err);

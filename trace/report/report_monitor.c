@@ -140,8 +140,8 @@ static void totals_as_text(struct monitor_table *s, const struct monitor_summary
 	str_duration(stood, sizeof(stood), sum->stood_ns);
 	if (sum->probes_ns == MONITOR_COST_UNKNOWN)
 		fprintf(s->out,
-			"real time %s, virtual time %s at most: without %s stopped; what counting loads and stores "
-			"took is not known\n",
+			"real time %s, virtual time %s at most: without %s stopped; what counting by "
+			"probes took is not known\n",
 			real, virtual, stood);
 	else
 		fprintf(s->out,

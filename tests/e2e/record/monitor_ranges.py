@@ -198,7 +198,7 @@ def saved():
 
 def refused():
     for args in (["--range", "0x10"], ["--range", "0x10-0x10"], ["--range", "0x20-0x10:r"], ["--range", "0x10-20"], ["--range", ""], ["--range", ":w"],
-                 ["--range", "x:q"], ["--range", "x", "--range", "x"], ["--range", "x", "-e", "calls"], ["--range", "x", "--pid", "1"],
+                 ["--range", "x:q"], ["--range", "x", "--range", "x"], ["--range", "x", "--pid", "1"],
                  ["--range", "x", "--board", "b"]):
         command = [] if "--pid" in args or "--board" in args else ["--", "touch", "it_ran"]
         r = monitor(*args, *command, status=125)
