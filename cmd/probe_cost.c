@@ -48,6 +48,7 @@ long kron_rt_tid_offset;
 bool kron_rt_has_rdpid;
 bool kron_rt_can_read_base;
 void kron_rt_probe_static(void) HIDDEN;
+void kron_rt_probe_sparse_static(void) HIDDEN;
 uint8_t *kron_rt_stacks HIDDEN;
 uint64_t kron_rt_stacks_taken HIDDEN;
 void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
@@ -172,6 +173,15 @@ static double static_loop(const uint8_t *gate)
 	return (double)(clock_tsc() - start) / SAMPLES;
 }
 
+static double static_sparse_loop(const uint8_t *gate)
+{
+	uint64_t start = clock_tsc();
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		PROBE("kron_rt_probe_sparse_static");
+	return (double)(clock_tsc() - start) / SAMPLES;
+}
+
 /* ---- static programs: the word at %fs:0 leads to the lane, and a number near it is compared ---- */
 
 static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
@@ -201,7 +211,9 @@ static void keep_least(double *least, double v)
 		*least = v;
 }
 
-void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool with_static)
+/* statics: that of static programs, or NULL. */
+static void measure(struct probe_cost *c, double hz, unsigned every,
+		    double (*statics)(const uint8_t *gate))
 {
 	double (*const loop)(const uint8_t *gate) = every > 1 ? sparse_loop : probe_loop;
 	static const uint8_t open = KRON_GATE(KRON_GATE_TAKE, 0), closed = KRON_GATE_CLOSED;
@@ -222,15 +234,26 @@ void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool wi
 		lane_fresh(&lane, samples);
 		keep_least(&c->on, loop(&open) / per_ns);
 		taken = taken && has_all(samples);
-		if (!with_static)
+		if (!statics)
 			continue;
 		lane_fresh(&lane, samples);
 		enter_thread(&lane);
-		keep_least(&c->on_static, static_loop(&open) / per_ns);
+		keep_least(&c->on_static, statics(&open) / per_ns);
 		taken = taken && has_all(samples);
 	}
 	kron_rt_lane = NULL;
 	xfree(samples);
 	if (!taken)
 		memset(c, 0, sizeof(*c));
+}
+
+void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool with_static)
+{
+	measure(c, hz, every, with_static ? static_loop : NULL);
+}
+
+void probe_cost_measure_attached(struct probe_cost *c, double hz, unsigned every, bool with_static)
+{
+	(void)with_static;
+	measure(c, hz, every, every > 1 ? static_sparse_loop : static_loop);
 }

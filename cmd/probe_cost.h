@@ -9,5 +9,7 @@
  * that with_static.  All zero
  * when the thunk did not take the samples that it was asked for. */
 void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool with_static);
+/* Likewise, in processes that were attached to, which stand as static ones. */
+void probe_cost_measure_attached(struct probe_cost *c, double hz, unsigned every, bool with_static);
 
 #endif

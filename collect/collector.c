@@ -318,22 +318,34 @@ static void note_exit(void *ctx, pid_t pid, pid_t tid, uint64_t ticks)
 	tasks_note_exit(ctx, pid, tid, ticks);
 }
 
+static void note_unwanted(struct collector *c)
+{
+	journal_session(&c->journal, "switches", "not wanted (--switches no)");
+}
+
+static int open_switches(struct collector *c, enum collector_switches want, struct switches **s,
+			 struct err *err)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (want == SWITCHES_AUTO && cpus > SWITCHES_AUTO_CPUS)
+		return err_set(err, E2BIG,
+			       "each process would carry an event for each of the %ld CPUs; "
+			       "--switches yes does so",
+			       cpus);
+	return switches_open(s, clock_of_samples, c, err);
+}
+
 int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err)
 {
 	struct switches *s = NULL;
 	int code;
 
 	if (want == SWITCHES_NO) {
-		journal_session(&c->journal, "switches", "not wanted (--switches no)");
+		note_unwanted(c);
 		return 0;
 	}
-	if (want == SWITCHES_AUTO && sysconf(_SC_NPROCESSORS_CONF) > SWITCHES_AUTO_CPUS)
-		code = err_set(err, E2BIG,
-			       "each process would carry an event for each of the %ld CPUs; "
-			       "--switches yes does so",
-			       sysconf(_SC_NPROCESSORS_CONF));
-	else
-		code = switches_open(&s, clock_of_samples, c, err);
+	code = open_switches(c, want, &s, err);
 	journal_session(&c->journal, "switches", "%s", code ? err->msg : "yes");
 	if (!code) {
 		tasks_expect_exits(&c->tasks);
@@ -342,6 +354,33 @@ int collector_watch_switches(struct collector *c, enum collector_switches want, 
 	/* Release: partner: drain_switches() */
 	__atomic_store_n(&c->drain.switches, s, __ATOMIC_RELEASE);
 	return want == SWITCHES_YES ? code : 0;
+}
+
+int collector_watch_running(struct collector *c, enum collector_switches want,
+			    struct switches **out, struct err *err)
+{
+	int code = 0;
+
+	*out = NULL;
+	if (want == SWITCHES_NO)
+		note_unwanted(c);
+	else if (want == SWITCHES_AUTO && c->opt.clock_every <= 1)
+		journal_session(&c->journal, "switches",
+				"those of a process that ran already are not recorded without "
+				"--switches yes");
+	else
+		code = open_switches(c, want, out, err);
+	if (code)
+		journal_session(&c->journal, "switches", "%s", err->msg);
+	/* Release: partner: drain_switches() */
+	__atomic_store_n(&c->drain.switches, *out, __ATOMIC_RELEASE);
+	return want == SWITCHES_YES ? code : 0;
+}
+
+void collector_note_running(struct collector *c, const char *why_not)
+{
+	if (c->drain.switches)
+		journal_session(&c->journal, "switches", "%s", why_not ? why_not : "yes");
 }
 
 void collector_program_starts(struct collector *c)

@@ -124,6 +124,14 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
  * `auto` notes why in the trace and goes on.
  */
 int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err);
+/*
+ * Of processes that run already, before they are attached to; `auto`: where samples share readings of the clock, whose
+ * bounds are wide without.  *out: to be told of each; NULL: none are recorded, and it is noted why.
+ */
+int collector_watch_running(struct collector *c, enum collector_switches want,
+			    struct switches **out, struct err *err);
+/* They are attached to.  why_not NULL: all are recorded. */
+void collector_note_running(struct collector *c, const char *why_not);
 
 /* While the program starts: what has time until it runs. */
 void collector_program_starts(struct collector *c);

@@ -13,10 +13,13 @@
 #define _GNU_SOURCE
 #include "collect/switches.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -24,6 +27,7 @@
 
 #include "base/vec.h"
 
+#define EVENTS_MAX 256u       /* of a process: some 10 us each */
 #define ROUND_MIN_NS 1000000u /* closer readings of the clocks are not used to interpolate */
 
 struct ring {
@@ -41,6 +45,7 @@ struct exited { /* a thread of this process */
 
 struct switches {
 	VEC(struct ring) rings;
+	VEC(int) threads; /* events of threads that ran before */
 	size_t page;
 	switches_clock_fn clock;
 	void *ctx;
@@ -75,15 +80,16 @@ struct lost_record {
 
 /* ---- the events ---- */
 
-static int open_event(int cpu)
+/* tid 0: what this thread starts. */
+static int open_event(int cpu, pid_t tid)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
-		.disabled = 1,
-		.enable_on_exec = 1,
+		.disabled = !tid,
+		.enable_on_exec = !tid,
 		.inherit = 1,
 		.exclude_kernel = 1, /* or perf_event_paranoid 2 would forbid it */
 		.exclude_hv = 1,
@@ -93,7 +99,7 @@ static int open_event(int cpu)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -138,7 +144,7 @@ static int refuse(struct err *err, int code)
 
 static int open_ring(struct switches *s, int cpu)
 {
-	struct ring r = {.fd = open_event(cpu), .cpu = (uint16_t)cpu};
+	struct ring r = {.fd = open_event(cpu, 0), .cpu = (uint16_t)cpu};
 	int code;
 
 	if (r.fd == -ENODEV) /* offline */
@@ -174,10 +180,63 @@ int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, str
 	return refuse(err, code);
 }
 
+/* Into the rings that are there. */
+static int add_thread(struct switches *s, pid_t tid)
+{
+	vec_for(&s->rings, r) {
+		const int fd = open_event(r->cpu, tid);
+
+		if (fd == -ESRCH)
+			return 0;
+		if (fd < 0)
+			return fd;
+		*vec_push(&s->threads) = fd;
+		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd))
+			return -errno;
+	}
+	return 0;
+}
+
+static void drop_threads(struct switches *s, size_t from)
+{
+	while (s->threads.n > from)
+		close(s->threads.v[--s->threads.n]);
+}
+
+int switches_add_process(struct switches *s, pid_t pid, struct err *err)
+{
+	const size_t before = s->threads.n;
+	char path[64];
+	struct dirent *e;
+	int code = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && !code && (e = readdir(d))) {
+		if (s->threads.n - before > EVENTS_MAX)
+			code = -E2BIG;
+		else if (atoi(e->d_name) > 0)
+			code = add_thread(s, atoi(e->d_name));
+	}
+	if (d)
+		closedir(d);
+	if (!code)
+		return 0;
+	drop_threads(s, before);
+	return code == -E2BIG ? err_set(err, E2BIG,
+					"process %d has so many threads that it would stand still "
+					"for too long meanwhile",
+					pid)
+			      : refuse(err, code);
+}
+
 void switches_close(struct switches *s)
 {
 	if (!s)
 		return;
+	drop_threads(s, 0);
+	vec_free(&s->threads);
 	vec_for(&s->rings, r) {
 		munmap(r->head, s->page + r->size);
 		close(r->fd);

@@ -28,6 +28,11 @@ struct switches;
  */
 typedef void (*switches_clock_fn)(void *ctx, struct time_point *t);
 int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, struct err *err);
+/*
+ * Also the threads of this process, which stand still, and what they start from now on.  From any thread; -E2BIG: there are so
+ * many that they would stand for too long.
+ */
+int switches_add_process(struct switches *s, pid_t pid, struct err *err);
 /* What came since the last time to the trace; true: come back soon.  Nothing happens too soon after
  * the last time, but for the last one: then all that there is. */
 bool switches_round(struct switches *s, struct journal *j, bool last);

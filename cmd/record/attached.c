@@ -87,6 +87,7 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
 		a->v.v[i].children |= a->children;
 		a->v.v[i].leaves = a->children;
 		a->v.v[i].place = (unsigned)i;
+		a->v.v[i].switches = a->switches;
 	}
 	if (!a->v.v[0].starts) /* a signal for the program that starts is the program's */
 		a->surgeon.interrupt = child_open_signals_of_end();
@@ -270,6 +271,14 @@ char *attached_outcome(const struct attached *a)
 	xfree(lives);
 	xfree(ended);
 	return text;
+}
+
+const char *attached_unwatched(const struct attached *a)
+{
+	for (size_t i = 0; i < a->v.n; i++)
+		if (a->v.v[i].unwatched.msg[0])
+			return a->v.v[i].unwatched.msg;
+	return NULL;
 }
 
 uint64_t attached_longest_stop_ns(const struct attached *a)

@@ -22,8 +22,9 @@ struct attached {
 	bool children;   /* programs that they execute are recorded, too */
 	int signal;      /* that somebody sent to kron: end the recording; 0 = none */
 	VEC(struct err) errors;
-	struct err kept;     /* why kron has not left one of them; empty: it has */
-	uint64_t changes_ns; /* how long one stood still for `kron ctl probe`, at most */
+	struct err kept;           /* why kron has not left one of them; empty: it has */
+	struct switches *switches; /* for those that are attached to; or NULL */
+	uint64_t changes_ns;       /* how long one stood still for `kron ctl probe`, at most */
 };
 
 /* "12,34", each once, and that they can be attached to. */
@@ -47,6 +48,8 @@ void attached_wait(struct attached *a, const struct watch *watch);
 void attached_stop(struct attached *a);
 void attached_free(struct attached *a);
 
+/* Why the kernel's context switches of one are not recorded, though it was told of all; NULL: they are. */
+const char *attached_unwatched(const struct attached *a);
 /* Into the session. */
 void attached_note(const struct attached *a, struct journal *j);
 /* "process 12", "processes 12, 34" */

@@ -36,7 +36,7 @@ int clock_take(const char *text, uint16_t *every, struct err *err)
 	return 0;
 }
 
-const char *clock_check(const struct collector_options *o, bool attaches)
+const char *clock_check(const struct collector_options *o)
 {
 	if (o->clock_every <= 1 && o->selection.timed.n)
 		return "--timed belongs to --clock every:N: without it each sample reads the clock";
@@ -52,8 +52,5 @@ const char *clock_check(const struct collector_options *o, bool attaches)
 		       "(`kron report --trigger` reads such a trace)";
 	if (o->flight.on || o->flight.worst)
 		return "--snapshot-on and --worst need each sample's own time as it comes: not with --clock every:N";
-	if (attaches)
-		return "--clock every:N is for programs that kron starts: in a process that runs, each "
-		       "sample reads the clock";
 	return NULL;
 }

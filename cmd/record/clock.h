@@ -14,6 +14,6 @@
 /* "full", "every" or "every:N"; full is 1.  -EINVAL with a sentence. */
 int clock_take(const char *text, uint16_t *every, struct err *err);
 /* What is wrong with sharing readings here; NULL: nothing. */
-const char *clock_check(const struct collector_options *o, bool attaches);
+const char *clock_check(const struct collector_options *o);
 
 #endif

@@ -170,8 +170,8 @@ static const struct opt options[] = {
 	{0, "clock", OPT_STR, &clock_words, "full|every:N",
 	 "Read the clock for each sample (full, the default), or for one of N at most, a power of two up to 256 "
 	 "(every alone: 16). A probe then costs a third. Order is exact; a time lies between the two readings "
-	 "around it, and reports say how far a sum may be off. Samples of -p, and of static programs, read it "
-	 "each time.",
+	 "around it, and reports say how far a sum may be off. Samples of -p, of static programs, and with --pid of "
+	 "those whose C library registers no rseq(2) area, read it each time.",
 	 0, 0},
 	{0, "timed", OPT_LIST, &timed, "GLOB",
 	 "With --clock every:N: functions whose name matches GLOB read the clock each time that they are entered "
@@ -193,7 +193,7 @@ static const struct opt options[] = {
 	{0, "switches", OPT_CHOICE, &switches, "auto|yes|no",
 	 "Also record when the kernel takes threads off a processor, so that reports can tell time "
 	 "on a processor from time that went by: where perf_event_open(2) allows it (auto, the "
-	 "default), or not at all without it (yes).",
+	 "default; with --pid where samples share a reading of the clock), or not at all without it (yes).",
 	 0, 0},
 	{0, "no-children", OPT_FLAG, &no_children, NULL,
 	 "Do not record the programs that the program starts.", 0, 0},
@@ -424,8 +424,13 @@ static int run_attached(const char *runtime)
 	struct err err;
 	int code;
 
-	journal_session(&collector.journal, "switches",
-			"those of a process that ran already are not recorded");
+	if (collector.flight) /* what is written as it comes */
+		switches = SWITCHES_NO;
+	if (collector_watch_running(&collector, (enum collector_switches)switches,
+				    &attached.switches, &err)) {
+		collector_abandon(&collector);
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	}
 	say_node(&collector);
 	starter.leaves = children;
 	begin_starter(runtime);
@@ -438,6 +443,7 @@ static int run_attached(const char *runtime)
 		collector_abandon(&collector);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
+	collector_note_running(&collector, attached_unwatched(&attached));
 	say("kron: %s %s; %s", counting ? "counting in" : "recording", names,
 	    attached.for_ns || watch.trigger ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
 	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);
@@ -563,7 +569,9 @@ static void take_options(struct collector_options *o, char **argv)
 			  .pre = watch.pre,
 			  .post = watch.post},
 		.flight = flight,
-		.measure = counting ? NULL : probe_cost_measure,
+		.measure = counting ? NULL
+			   : pids.n ? probe_cost_measure_attached
+				    : probe_cost_measure,
 		.on_first = look_at_selection,
 		.on_first_ctx = &collector,
 		.on_exec = starter_on_exec,
@@ -637,7 +645,7 @@ static int record_attached(void)
 	if (!take_bus(&opt) || opt.bus == KRON_BUS_HARDWARE)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
-	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : clock_check(&opt);
 	why_not = why_not ? why_not : budget_record_check(&opt, &err);
 	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
@@ -686,11 +694,6 @@ static int record(char **argv)
 			who, OWN_FAILURE,
 			"--pid records a process that runs: it takes no command (--for TIME says "
 			"how long)");
-	if (pids.n && switches == SWITCHES_YES)
-		return cmd_fail(
-			who, OWN_FAILURE,
-			"--switches yes is not for --pid: context switches are recorded from a "
-			"program's start only");
 	if (lasting && !pids.n)
 		return cmd_fail(who, OWN_FAILURE, "--for belongs to --pid");
 	if (children && !pids.n)
@@ -744,7 +747,7 @@ static int record(char **argv)
 				"a Resource sample takes longer than others: not with "
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
-	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : clock_check(&opt);
 	why_not = why_not ? why_not : budget_record_check(&opt, &err);
 	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)

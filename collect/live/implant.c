@@ -96,10 +96,9 @@ void implant_hello(const struct implant *im, struct kron_hello *out)
 	out->payload_thunk[KRON_THUNK_LANE] = im->code + h.payload;
 	out->thunk[KRON_THUNK_LANE_CONSTANT] = im->code + h.constant;
 	out->payload_thunk[KRON_THUNK_LANE_CONSTANT] = im->code + h.payload_constant;
-	/* Every sample reads the clock. */
-	out->thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.probe;
+	out->thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.sparse;
 	out->payload_thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.payload;
-	out->timed_thunk = im->code + h.probe;
+	out->timed_thunk = im->code + h.timed;
 	out->thunk[KRON_THUNK_EXACT] = im->code + h.exact;
 	out->payload_thunk[KRON_THUNK_EXACT] = im->code + h.payload_exact;
 	out->resource_thunk = im->code + h.counters;

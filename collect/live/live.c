@@ -371,6 +371,14 @@ static int make_current(struct attempt *a, struct err *err)
 	return prepare(a, err);
 }
 
+/* All of them, for they stand still; at another try their events are there already. */
+static void watch_threads(struct live_process *l)
+{
+	if (l->switches && !l->is_watched)
+		switches_add_process(l->switches, l->pid, &l->unwatched);
+	l->is_watched = true;
+}
+
 static int give_answer(void *ctx, int sock, struct err *err)
 {
 	struct attempt *a = ctx;
@@ -380,6 +388,7 @@ static int give_answer(void *ctx, int sock, struct err *err)
 	code = make_current(a, err);
 	if (code)
 		return code;
+	watch_threads(a->l);
 	return serve_live_reply(a->answer, sock)
 		       ? err_set(err, EPIPE, "no answer reaches the process")
 		       : 0;

@@ -10,6 +10,7 @@
 
 #include "collect/attach/serve.h"
 #include "collect/live/surgeon.h"
+#include "collect/switches.h"
 
 struct live_process {
 	pid_t pid;
@@ -23,6 +24,10 @@ struct live_process {
 	unsigned place; /* among several processes: each runtime has an address of its own */
 	uint64_t sites;
 	uint64_t stood_ns; /* its longest stop */
+	struct switches
+		*switches; /* told of its threads; NULL: nobody wants to know when they run */
+	bool is_watched;
+	struct err unwatched; /* why not; empty: they are */
 };
 
 /* 0, or why the process cannot be attached to, and what to do about that.  Changes nothing. */

@@ -177,6 +177,8 @@ static int take_out(const struct implant *im, struct live_threads *t,
 	call->op = KRON_LIVE_LEAVE;
 	call->tsc = clock_tsc();
 	code = implant_call(im, t, call, err);
+	if (!code && call->rseq_offset)
+		threads_drop_sequences(t, im->code, im->end);
 	xfree(call);
 	if (code)
 		return code;
@@ -219,8 +221,8 @@ static int32_t recorder_for(pid_t pid)
 	return pidns_of(pid) == pidns_of(getpid()) ? getppid() : 0;
 }
 
-static void make_call(struct kron_live_call *call, const struct operation *o, const char *entry,
-		      int theirs)
+static void make_call(struct kron_live_call *call, const struct operation *o,
+		      const struct live_threads *t, const char *entry, int theirs)
 {
 	call->op = KRON_LIVE_ATTACH;
 	call->sock = theirs;
@@ -234,6 +236,7 @@ static void make_call(struct kron_live_call *call, const struct operation *o, co
 	snprintf(call->entry, sizeof(call->entry), "%s", entry);
 	call->go_lo = o->go_lo;
 	call->go_hi = o->go_hi;
+	call->rseq_offset = threads_rseq_offset(t);
 }
 
 /* Its filters see what the runtime does from now on: that has to find each thread's number without a call. */
@@ -287,7 +290,7 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		code = implant_put(&o->implant, t, &sock, &theirs, err);
 	if (code)
 		goto out;
-	make_call(call, o, entry, theirs);
+	make_call(call, o, t, entry, theirs);
 	if (t->filtered)
 		code = become_quiet(call, t, o->implant.call, err);
 	if (code)

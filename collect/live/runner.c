@@ -15,9 +15,61 @@
 #include <sys/ptrace.h>
 
 #define RSEQ_CS 8u /* in struct rseq */
+#define RSEQ_SIGNATURE 0x53053053u
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
+
+/* Address of rseq_cs; 0: it has none. */
+static uint64_t sequence_at(const struct live_thread *k, uint32_t *signature)
+{
+	struct {
+		uint64_t area;
+		uint32_t size, signature, flags, pad;
+	} conf;
+
+	if (!k->stopped ||
+	    ptrace(PTRACE_GET_RSEQ_CONFIGURATION, k->tid, sizeof(conf), &conf) !=
+		    (long)sizeof(conf) ||
+	    !conf.area)
+		return 0;
+	*signature = conf.signature;
+	return conf.area + RSEQ_CS;
+}
+
+int64_t threads_rseq_offset(const struct live_threads *t)
+{
+	int64_t offset = 0;
+
+	for (size_t i = 0; i < t->v.n; i++) {
+		const struct live_thread *k = &t->v.v[i];
+		uint32_t signature = 0;
+		const uint64_t at = sequence_at(k, &signature);
+
+		if (!k->stopped)
+			continue;
+		if (!at || signature != RSEQ_SIGNATURE || !k->regs.fs_base ||
+		    (offset && offset != (int64_t)(at - k->regs.fs_base)))
+			return 0;
+		offset = (int64_t)(at - k->regs.fs_base);
+	}
+	return offset;
+}
+
+void threads_drop_sequences(const struct live_threads *t, uint64_t from, uint64_t end)
+{
+	const uint64_t none = 0;
+
+	for (size_t i = 0; i < t->v.n; i++) {
+		uint32_t signature;
+		const uint64_t at = sequence_at(&t->v.v[i], &signature);
+		uint64_t to;
+
+		if (at && threads_read(t, &to, at, sizeof(to)) == sizeof(to) && to >= from &&
+		    to < end)
+			threads_write(t, at, &none, sizeof(none));
+	}
+}
 
 /*
  * The kernel aborts a restartable sequence of a thread that was off its processor.  It finds none when the thread
@@ -26,24 +78,17 @@
 static void abort_sequence(const struct live_threads *t, struct live_thread *k)
 {
 	struct {
-		uint64_t area;
-		uint32_t size, signature, flags, pad;
-	} conf;
-	struct {
 		uint32_t version, flags;
 		uint64_t start, len, abort;
 	} cs;
-	uint64_t at, none = 0;
+	uint32_t signature;
+	const uint64_t to = sequence_at(k, &signature), none = 0;
+	uint64_t at;
 
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, k->tid, sizeof(conf), &conf) !=
-		    (long)sizeof(conf) ||
-	    !conf.area)
-		return;
-	conf.area += RSEQ_CS;
-	if (threads_read(t, &at, conf.area, sizeof(at)) != sizeof(at) || !at ||
+	if (!to || threads_read(t, &at, to, sizeof(at)) != sizeof(at) || !at ||
 	    threads_read(t, &cs, at, sizeof(cs)) != sizeof(cs) || k->regs.rip - cs.start >= cs.len)
 		return;
-	if (threads_write(t, conf.area, &none, sizeof(none)) == sizeof(none))
+	if (threads_write(t, to, &none, sizeof(none)) == sizeof(none))
 		k->regs.rip = cs.abort;
 }
 

@@ -47,6 +47,10 @@ struct live_threads {
 	VEC(struct live_thread) v;
 };
 
+/* From each thread's %fs to its rseq_cs; 0: one has none, or they differ. */
+int64_t threads_rseq_offset(const struct live_threads *t);
+/* rseq_cs of whoever has it lead into [from, end), which goes, leads to nothing. */
+void threads_drop_sequences(const struct live_threads *t, uint64_t from, uint64_t end);
 /* Who traces a process, as process_tracer() has it, is a surgeon or freezer of ours, and soon will not. */
 bool threads_is_krons(pid_t tracer);
 bool threads_is_freezer(pid_t tracer);

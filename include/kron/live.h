@@ -30,9 +30,9 @@ struct kron_live {
 	uint32_t entry;              /* void (struct kron_live_call *), never returns */
 	uint32_t data_off, data_len; /* multiples of the page size */
 	uint32_t hook, probe, payload, counters, action, exact, payload_exact, constant,
-		payload_constant, wide, memory;
+		payload_constant, wide, memory, sparse, timed;
 };
-_Static_assert(sizeof(struct kron_live) == 64, "live.ld");
+_Static_assert(sizeof(struct kron_live) == 72, "live.ld");
 
 enum kron_live_op {
 	KRON_LIVE_ATTACH =
@@ -86,6 +86,8 @@ struct kron_live_call {
 	int32_t data_from, data_end;
 	char entry[4608];   /* ATTACH: "KRON_RT=..." of kron/wire.h */
 	int64_t tid_offset; /* ATTACH, quiet: of its number from %fs in every thread */
+	/* ATTACH: of rseq_cs from %fs in every thread; 0: one has none.  LEAVE, an answer: not 0: it may lead to us. */
+	int64_t rseq_offset;
 	/* ATTACH, CHANGE, an answer: of the word that is not 0 until those who slept have gone on with
 	 * that; 0: none.  The surgeon clears it. */
 	uint64_t stood;

@@ -104,6 +104,7 @@ static void attach(struct kron_live_call *call)
 	kron_rt.collector_pid = call->collector_pid;
 	kron_rt_thread_init(call->flags & KRON_LIVE_FSGSBASE, call->flags & KRON_LIVE_RDPID,
 			    call->data_from, call->data_end);
+	kron_rt_mark_init(call->rseq_offset);
 	kron_rt.parent_flags = KRON_PROC_STATIC; /* a sample takes as long as there */
 	rt_begin(&a, &res);
 	if (res.code == KRON_RESULT_OK)
@@ -148,7 +149,7 @@ void kron_rt_live(struct kron_live_call *call)
 	else if (call->op == KRON_LIVE_HOME)
 		move_home(call);
 	else if (call->op == KRON_LIVE_LEAVE)
-		leave(call->tsc);
+		leave(call->tsc), call->rseq_offset = kron_rt_mark_offset;
 	else if (call->op == KRON_LIVE_CHANGE)
 		rt_change(call);
 	__atomic_store_n(&call->done, 1, __ATOMIC_RELEASE);

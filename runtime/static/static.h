@@ -37,6 +37,7 @@
 #define RT_SELF_NONE 1   /* no such word */
 /* Of the GDT segment whose limit is the processor's number, as the vDSO uses it. */
 #define RT_CPU_SELECTOR 0x7b
+#define RT_MARK_LEN 2 /* of the section that nobody executes */
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -63,6 +64,19 @@ extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
 extern bool kron_rt_can_read_base __attribute__((visibility("hidden"))); /* by rdfsbase */
+
+/* As in runtime/dynamic/dynamic.h; 0: there is no rseq_cs, or nobody knows where. */
+extern long kron_rt_mark_offset __attribute__((visibility("hidden")));
+extern uint32_t kron_rt_clock_mask __attribute__((visibility("hidden")));
+struct rt_mark {
+	uint32_t version, flags;
+	uint64_t start, len, aborted;
+} __attribute__((aligned(32)));
+extern struct rt_mark kron_rt_mark __attribute__((visibility("hidden")));
+void kron_rt_mark_start(void) __attribute__((visibility("hidden")));
+void kron_rt_mark_aborted(void) __attribute__((visibility("hidden")));
+/* Where rseq_cs is, from %fs in every thread; before rt_threads_clock(). */
+void kron_rt_mark_init(long offset) __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
 /*

@@ -344,9 +344,23 @@ void rt_threads_start(void)
 {
 }
 
+uint32_t kron_rt_clock_mask;
+long kron_rt_mark_offset;
+/* struct rseq_cs, which the kernel checks: a section in which nobody ever is (thunk_static.S) */
+struct rt_mark kron_rt_mark;
+
+void kron_rt_mark_init(long offset)
+{
+	kron_rt_mark.start = (uint64_t)kron_rt_mark_start;
+	kron_rt_mark.len = RT_MARK_LEN;
+	kron_rt_mark.aborted = (uint64_t)kron_rt_mark_aborted;
+	kron_rt_mark_offset = offset;
+}
+
+/* Who cannot see that a thread was switched away reads the clock each time. */
 void rt_threads_clock(uint32_t every)
 {
-	(void)every;
+	kron_rt_clock_mask = every && kron_rt_mark_offset ? every - 1 : 0;
 }
 
 void rt_threads_lanes_at(uint64_t start, uint64_t size)
@@ -361,10 +375,9 @@ void rt_thread_thunks(struct kron_hello *hello)
 	hello->payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello->thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
-	/* Every sample reads the clock. */
-	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe;
+	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe_sparse;
 	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
-	hello->timed_thunk = (uint64_t)kron_rt_probe;
+	hello->timed_thunk = (uint64_t)kron_rt_probe_timed;
 }
 
 /* The number is the kernel's word. */

@@ -11,6 +11,8 @@
  */
 #include "runtime/core/thunk.inc"
 
+#define STAMP_COPIED 32 /* bit of a stamp: bit 0 of the time */
+
 	.text
 
 /* The number of the processor, to %eax. */
@@ -74,6 +76,116 @@
 
 	PROBE_STATIC	kron_rt_probe, 0
 	PROBE_STATIC	kron_rt_payload, 1
+
+/*
+ * --clock every:N: runtime/dynamic/thunk_sparse.S says what each step is for.  Without rseq_cs kron_rt_clock_mask is 0,
+ * and each sample reads the clock.
+ */
+	.macro	PROBE_STATIC_SPARSE name, timed
+	THUNK	\name
+	ENTER
+	mov	%eax, %esi
+	SAVE_FLAGS
+.Lagain\@:
+	FIND_LANE .Lslow\@, .Lnumber\@
+.Lfound\@:
+	movabs	$RT_CLAIM_STEP, %rdi
+	PAYLOAD	0, 32, %eax
+	xadd	%rdi, RT_LANE_CLAIM(%rdx)
+	test	%rdi, %rdi
+	jns	.Lslow\@
+	rol	$16, %rdi			/* the count, in front of the address */
+	.if \timed
+	jmp	.Lread\@
+	.else
+	test	%edi, kron_rt_clock_mask(%rip)
+	jz	.Lread\@
+	shr	$16, %rdi
+	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
+	mov	%esi, 16(%rdi)
+	mov	kron_rt_mark_offset(%rip), %rax
+	lea	kron_rt_mark(%rip), %rcx
+	cmp	%rcx, %fs:(%rax)
+	jne	.Lswitched\@
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	RT_LANE_STAMP(%rdx), %rcx
+	test	%ecx, %ecx
+	jz	.Lno_stamp\@
+	.endif
+.Lstore\@:
+	mov	%rcx, %rax
+	shr	$32, %rax
+	mov	%eax, 4(%rdi)
+	mov	%ecx, (%rdi)			/* last: now the sample exists */
+.Ldone\@:
+	.cfi_remember_state
+	LEAVE
+	.cfi_restore_state
+
+.Lread\@:
+	shr	$16, %rdi
+	mov	%eax, 12(%rdi)
+	mov	%esi, 16(%rdi)
+	mov	kron_rt_mark_offset(%rip), %rax
+	test	%rax, %rax
+	jz	.Lno_mark\@
+	lea	kron_rt_mark(%rip), %rcx
+.Lswitched\@:
+	mov	%rcx, %fs:(%rax)
+.Lno_mark\@:
+	READ_CPU .Lno_rdpid\@
+.Lcpu\@:
+	and	$0xfff, %eax			/* the node is above it */
+	cmp	%eax, RT_LANE_CPU(%rdx)
+	jne	.Lother_cpu\@
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+.Lno_stamp\@:
+	mov	%rdx, %rsi			/* the event is in its place */
+.Lread_again\@:
+	mov	RT_LANE_STAMP(%rsi), %rcx
+	rdtsc
+	and	$-2, %eax
+	and	$HEAD_TIME_MASK, %edx
+	or	RT_LANE_HEAD(%rsi), %edx
+	shl	$32, %rax
+	or	%rdx, %rax
+	mov	%rax, %rdx
+	bts	$STAMP_COPIED, %rdx
+	xchg	%rax, %rcx
+	cmpxchg	%rdx, RT_LANE_STAMP(%rsi)
+	jne	.Lread_again\@
+	jmp	.Lstore\@
+
+.Lnumber\@:
+	FIND_LANE_BY_NUMBER .Lslow\@, .Lfound\@
+
+.Lno_rdpid\@:
+	READ_CPU_OTHERWISE .Lcpu\@
+
+.Lother_cpu\@:
+	RECORD_MOVE
+	jmp	.Lagain\@
+
+.Lslow\@:
+	mov	%esi, %edi
+	PAYLOAD	0, 32, %esi
+	CALL_C	kron_rt_slow, 40
+	jmp	.Ldone\@
+	END_THUNK \name
+	.endm
+
+	PROBE_STATIC_SPARSE	kron_rt_probe_sparse, 0
+	PROBE_STATIC_SPARSE	kron_rt_probe_timed, 1
+
+	.globl	kron_rt_mark_start, kron_rt_mark_aborted
+	.hidden	kron_rt_mark_start, kron_rt_mark_aborted
+kron_rt_mark_start:
+	ud2				/* RT_MARK_LEN */
+	.long	RT_RSEQ_SIG
+kron_rt_mark_aborted:
+	ud2
 
 /* --constant-time. */
 	.macro	PROBE_STATIC_CONSTANT name, own
