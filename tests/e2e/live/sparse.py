@@ -198,6 +198,18 @@ def sums():
         need(all("time_low_ns" not in e for e in told_of("timed")), "--timed has bounds")
 
 
+def switches():
+    """With the full clock, too, where they are asked for: each sleep of a thread that ran before is one."""
+    with Program() as p:
+        p.recorded("none")
+        need(not live.info("none")["switches"]["recorded"], "nobody has asked for them")
+        if subprocess.run([KRON, "record", "-q", "-o", "x", "--switches", "yes", "true"], capture_output=True).returncode == 125:
+            raise tap.Skip("they are not allowed here")
+        p.recorded("full", "--switches", "yes")
+        s = live.info("full")["switches"]
+        need(s["recorded"] and s["outs"] >= 5 and not s["lost"], s)
+
+
 def left():
     """Under signals and switches at any instant, again and again: it lives on, and the kernel finds nothing of ours."""
     with Program() as p:
@@ -217,4 +229,5 @@ with tap.Suite("sparse") as s:
     s.case("order and counts", order_and_counts)
     s.case("bounds", bounds)
     s.case("sums, and times of some", sums)
+    s.case("context switches", switches)
     s.case("nothing is left", left)
