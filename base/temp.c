@@ -192,11 +192,16 @@ static bool lock_own(int fd)
 
 static int open_new(const char *path, bool is_folder, mode_t mode)
 {
+	int fd;
+
 	if (!is_folder)
 		return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (mkdir(path, mode))
 		return -1;
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) /* temp_clean() of another run was faster: another name */
+		errno = EEXIST;
+	return fd;
 }
 
 static int make_named(struct temp *t, const char *folder, const char *name, mode_t mode)

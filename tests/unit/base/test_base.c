@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "base/temp.h"
 #include "base/term.h"
 #include "base/vec.h"
 
@@ -301,6 +303,38 @@ static void a_time_is_a_number_and_a_unit(void **state)
 	assert_false(has_unit);
 }
 
+/* Each takes away what nobody holds, also what another one has just made and not locked yet. */
+static void folders_are_made_beside_who_cleans(void **state)
+{
+	enum { MAKERS = 4, TIMES = 400 };
+	char folder[] = "/tmp/kron-temp-XXXXXX", where[sizeof(folder) + 1];
+	pid_t maker[MAKERS];
+	int status;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(where, sizeof(where), "%s/", folder);
+	for (int i = 0; i < MAKERS; i++) {
+		maker[i] = fork();
+		if (maker[i])
+			continue;
+		for (int k = 0; k < TIMES; k++) {
+			struct temp t;
+
+			temp_clean(where, "x");
+			if (temp_make(&t, where, "x", TEMP_FOLDER, 0700))
+				_exit(1);
+			temp_close(&t);
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < MAKERS; i++) {
+		assert_int_equal(waitpid(maker[i], &status, 0), maker[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +352,7 @@ int main(void)
 		cmocka_unit_test(colour_follows_setting_and_environment),
 		cmocka_unit_test(runtime_path_can_be_given),
 		cmocka_unit_test(runtime_path_without_blank_or_colon),
+		cmocka_unit_test(folders_are_made_beside_who_cleans),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
