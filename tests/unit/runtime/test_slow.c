@@ -54,9 +54,9 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	if (cut.step++ == cut.at) {
 		cut.acted = 1;
 		cut.act();
-	}
-	if (child == 0) /* it registers itself, with signals blocked */
+		/* nothing more is to be done in this probe, and a child registers itself, with signals blocked */
 		uc->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+	}
 }
 
 static void single_steps(bool on)
