@@ -245,7 +245,7 @@ SHARES = """
         FILE *f = fopen("child", "w");
         fprintf(f, "%d", pid); fclose(f);
         ready();
-        for (long i = 0; !over; i++) if (counted(i) != i * 3 + 1) return 3;
+        for (long i = 0; !over; i++) { usleep(1000); if (counted(i) != i * 3 + 1) return 3; }
         return 0;
     }"""
 
