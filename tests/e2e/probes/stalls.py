@@ -59,16 +59,17 @@ def check_fired(calls, info, err):
     """The first of the slow calls, at the limit after its entry, and the window has the entry."""
     tid, number, begin, _, _, returned = calls[0]
     need(info["trigger_ns"], f"did not fire at {calls[0]}: {err}")
-    fired = info["trigger_ns"] + start_ns()
+    start = start_ns()
+    fired = info["trigger_ns"] + start
     samples = [json.loads(line) for line in kron("dump", "--json", "t").splitlines()]
     entries = [s for s in samples if s.get("function") == "handle" and s["kind"] == "entry" and s["tid"] == tid]
-    mine = [s for s in entries if s["time_ns"] + start_ns() <= begin + CLOCKS_NS]
+    mine = [s for s in entries if s["time_ns"] + start <= begin + CLOCKS_NS]
     need(mine, f"the window has no entry of the call in thread {tid}: {len(samples)} samples")
-    entry = mine[-1]["time_ns"] + start_ns()
+    entry = mine[-1]["time_ns"] + start
     need(abs(fired - entry - LIMIT_NS) <= CLOCKS_NS, f"fired {(fired - entry) / 1e6} ms after the entry")
     need(fired <= returned + CLOCKS_NS, f"fired {(fired - returned) / 1e6} ms after the call's end")
     # a busy machine may have made the very first request of all the slow one
-    older = sum(s["time_ns"] + start_ns() < entry for s in samples)
+    older = sum(s["time_ns"] + start < entry for s in samples)
     need(older or not number, f"nothing in the window of {len(samples)} samples is older than {calls[0]}")
 
 
