@@ -9,6 +9,7 @@ branches that lead to the same place, calls that push the original return addres
 For each window, no instruction but the first may be the target of a direct branch, the return
 address of a call, the value of a relocation, or a symbol.  For each landing and relay, no byte may.
 """
+import gc
 import os
 import re
 import shutil
@@ -37,9 +38,14 @@ def run(*command):
 
 class Insn:
     def __init__(self, address, code, text):
-        self.address, self.code = address, code
+        self.address, self.code, self.text = address, code, text
         self.end = address + len(code) // 2
-        text, _, comment = text.partition("#")
+
+    def __getattr__(self, name):
+        """What it does is read when it is asked for: most are not."""
+        if name not in ("mnemonic", "operands", "target"):
+            raise AttributeError(name)
+        text, _, comment = self.text.partition("#")
         words = text.split()
         # prefixes that objdump shows and branches lose
         while len(words) > 1 and words[0] in ("bnd", "notrack", "data16", "rex.W", "cs", "ds"):
@@ -53,6 +59,11 @@ class Insn:
         elif re.fullmatch("(0x)?[0-9a-f]+", self.operands) and self.mnemonic[0] in "jclx":
             self.target = int(self.operands, 16)
             self.operands = "there"
+        return self.__dict__[name]
+
+    def may_branch(self):
+        """Whether it begins like one that goes elsewhere, or like a prefix of one."""
+        return self.text.startswith(("j", "c", "l", "b", "n", "d", "r"))
 
     def is_branch(self):
         return self.operands == "there"
@@ -199,7 +210,7 @@ def read_plan(path, work):
 def forbidden_places(path, module):
     """address -> why no jump may cover it"""
     places = {}
-    for insn in module.values():
+    for insn in filter(Insn.may_branch, module.values()):
         if insn.is_branch() and insn.mnemonic[0] != "x":
             places[insn.target] = "a branch leads there"
         if insn.mnemonic == "call":
@@ -275,6 +286,7 @@ def main():
     if not shutil.which("objdump") or not shutil.which("readelf"):
         print("1..0 # SKIP binutils are not installed")
         return
+    gc.disable()  # a million objects, none of them in a cycle
     programs = [(a, True) for a in sys.argv[1:]] or PROGRAMS
     print("1..%d" % len(programs))
     for n, (path, with_windows) in enumerate(programs, 1):
