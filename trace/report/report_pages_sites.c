@@ -47,6 +47,7 @@ struct stack { /* what lay at its top when a function was called */
 
 struct call {
 	unsigned callee; /* from NCALLEES on: of --alloc-fn */
+	bool has_left;   /* its own code: by a return, or by a jump to who goes on for it */
 	struct stack stack;
 	uint64_t size, count; /* UINT64_MAX: not said */
 };
@@ -261,6 +262,54 @@ static void settle(struct sites *x, uint32_t lane)
 	b->start = 0;
 }
 
+static bool begins_with(const char *s, const char *const *prefixes)
+{
+	while (*prefixes && strncmp(s, *prefixes, strlen(*prefixes)) != 0)
+		prefixes++;
+	return *prefixes;
+}
+
+/* A place in the code of an allocator, as far as names tell: those in the pack, and glibc's inner functions. */
+static bool is_allocators(const struct site *s)
+{
+	static const char *const libraries[] = {"libjemalloc", "libtcmalloc", "libmimalloc",
+						"libhoard",    "librpmalloc", NULL},
+				 *const libc[] = {"libc.so", "libc-", NULL},
+				 *const inner[] = {"sysmalloc", "new_heap",     "alloc_new_heap",
+						   "_int_",     "operator new", NULL};
+
+	if (!s->module)
+		return false;
+	if (begins_with(str_base_name(s->module), libraries))
+		return true;
+	return s->function ? begins_with(s->function, inner)
+			   : begins_with(str_base_name(s->module), libc);
+}
+
+/* Code of ours stands in the caller's place: what it returns is seen, wherever it leaves. */
+static bool is_moved(struct sites *x, uint32_t uid, const struct call *c)
+{
+	const uint32_t at = site_of(x, uid, c->stack.top[0]);
+
+	return x->moved.v[c->callee] && !x->v.v[at].module;
+}
+
+/*
+ * Whether it is within a call of the allocator.  One that has left its own code is over, or another function goes on for it, and
+ * nobody sees that one's end; and operator new may end by an exception.  There the place says it.
+ */
+static bool is_within(struct sites *x, uint32_t uid, const struct call *first, const struct call *c)
+{
+	const uint32_t at = site_of_stack(x, uid, &c->stack, c->callee);
+	const bool allocators = is_allocators(&x->v.v[at]);
+
+	for (const struct call *o = first; o < c; o++)
+		if (o->callee < NCALLEES &&
+		    (allocators || (o->callee != NEW && (!o->has_left || is_moved(x, uid, o)))))
+			return true;
+	return false;
+}
+
 /* Of the innermost call. */
 static void take_block(struct sites *x, const struct trace_event *e, struct value v)
 {
@@ -273,7 +322,7 @@ static void take_block(struct sites *x, const struct trace_event *e, struct valu
 	if (!value_is_number(v) || !v.number || v.number >= ADDRESSES || size > ADDRESSES ||
 	    (size && count > ADDRESSES / size))
 		return; /* it was refused, or was not said */
-	if (c->callee == MMAP && l->n > 1)
+	if (c->callee == MMAP && is_within(x, uid, l->v, c))
 		return; /* the allocator's own */
 	site = site_of_call(x, uid, l->v, c);
 	if (l->block.start != v.number)
@@ -421,12 +470,26 @@ static void begin(struct lane *l, unsigned callee, struct value v)
 	l->v[l->n++] = c;
 }
 
+/* It has its end later, if that is seen.  One in the other, of one name: the inner one leaves first. */
+static void leave(struct lane *l, unsigned callee)
+{
+	for (unsigned n = l->n; n; n--)
+		if (l->v[n - 1].callee == callee && !l->v[n - 1].has_left) {
+			l->v[n - 1].has_left = true;
+			return;
+		}
+}
+
 static void take_part(struct sites *x, struct lane *l, struct role role,
 		      const struct trace_event *e, struct value v)
 {
 	const unsigned part = role.part;
 	unsigned n = l->n;
 
+	if (part == END && role.callee < NCALLEES) {
+		leave(l, role.callee);
+		return;
+	}
 	while (n && l->v[n - 1].callee != role.callee) /* a call in it whose end was not seen */
 		n--;
 	if (!n)

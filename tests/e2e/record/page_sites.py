@@ -90,6 +90,53 @@ int main() {
     return 0;
 }
 """
+# What leaves by a jump and is called by a pointer has an end that nobody sees; what throws has none.  Each mapping is the program's own.
+MAPS = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <malloc.h>
+#include <new>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define SIZE (600l * 1024)
+#define KEEP(p) __asm__ volatile("" : "+r"(p) : : "memory")
+static void *(*volatile p_malloc)(size_t) = malloc, *(*volatile p_calloc)(size_t, size_t) = calloc,
+    *(*volatile p_realloc)(void *, size_t) = realloc, *(*volatile p_aligned)(size_t, size_t) = aligned_alloc, *(*volatile p_valloc)(size_t) = valloc;
+static volatile size_t huge = (size_t)-1 / 4;
+static jmp_buf out;
+extern "C" __attribute__((noinline)) void *map(long n) {
+    void *p = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); KEEP(p); return p;
+}
+#define AFTER(name, what) extern "C" __attribute__((noinline)) char *name() { what; \
+    char *p = (char *)mmap(nullptr, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); KEEP(p); return p; }
+static void refused() { try { char *volatile p = new char[huge]; (void)p; } catch (const std::bad_alloc &) { } }
+static void jump() { longjmp(out, 1); }
+static void jumped() { std::set_new_handler(jump); if (!setjmp(out)) { char *volatile p = new char[huge]; (void)p; } std::set_new_handler(nullptr); }
+static void *nothing(void *p) { p_calloc(1, 9); return p; }
+static void *leaves(void *p) { p_calloc(1, 9); pthread_exit(p); }
+static void thread(void *(*f)(void *)) { pthread_t t; pthread_create(&t, nullptr, f, nullptr); pthread_join(t, nullptr); }
+static void forked() { if (pid_t child = fork()) { int status; waitpid(child, &status, 0); } else _exit(p_calloc(1, 9) == nullptr); }
+AFTER(after_malloc, p_malloc(9)) AFTER(after_calloc, p_calloc(3, 5)) AFTER(after_large, p_calloc(3, SIZE)) AFTER(after_realloc, p_realloc(nullptr, 9))
+AFTER(after_aligned, p_aligned(64, 64)) AFTER(after_valloc, p_valloc(9)) AFTER(after_free, free(p_realloc(p_calloc(1, 9), 9999)))
+AFTER(after_exception, refused()) AFTER(after_longjmp, jumped()) AFTER(after_thread, thread(nothing)) AFTER(after_exit, thread(leaves))
+AFTER(after_fork, forked())
+extern "C" __attribute__((noinline)) char *by_map() { char *p = (char *)map(SIZE); KEEP(p); return p; }
+int main() {
+    const struct { const char *name; char *(*ask)(); } all[] = {
+#define A(name) {#name, name}
+        A(after_malloc), A(after_calloc), A(after_large), A(after_realloc), A(after_aligned), A(after_valloc), A(after_free), A(after_exception),
+        A(after_longjmp), A(after_thread), A(after_exit), A(after_fork), A(by_map)};
+    for (const auto &a : all) {
+        char *p = a.ask();
+        for (long i = 0; i < SIZE; i += 4096) *(volatile char *)(p + i) = 1;
+        std::printf("%s %p 1\n", a.name, (void *)p);
+    }
+    return 0;
+}
+"""
 SIZE = 600 * 1024
 
 
@@ -156,6 +203,17 @@ def another_allocator():
     if not found:
         raise Skip("no jemalloc")
     new("env", "LD_PRELOAD=" + found[0])
+
+
+def mapped(*options):
+    """What a thread maps is its own, whatever it has asked the allocator for before."""
+    with open("m.cc", "w", encoding="utf-8") as f:
+        f.write(MAPS)
+    subprocess.run(["g++", "-O1", "-pthread", "-fno-builtin", *options, "-o", "m", "m.cc"], check=True)
+    rows, said = pages("--alloc-fn", "map", "./m")
+    for _, at, _ in need_sites(rows, said, 13):
+        for r in within(rows, at):
+            need([(s["blocks"], s["bytes"]) for s in r["allocated_by"]] == [(1, SIZE)], r)
 
 
 def counted_once():
@@ -280,6 +338,8 @@ with Suite("page_sites") as s:
     s.case("... where kron has looked at itself", each_way, "slow")
     s.case("C++'s new, and what was refused", new)
     s.case("an allocator that is brought along", another_allocator)
+    s.case("what a thread maps itself, after calls that were not seen to end", mapped)
+    s.case("... in a static program", mapped, "-static")
     s.case("allocators that call each other", counted_once)
     s.case("what a forked process has got", forked)
     s.case("a program without symbols", no_symbols)
