@@ -17,7 +17,8 @@ struct thread {
 };
 
 struct offcpu {
-	VEC(struct trace_switch) records;
+	VEC(struct trace_switch) records, with_ends;
+	VEC(uint64_t) node_ends;              /* of several traces */
 	VEC(struct offcpu_stretch) stretches; /* thread by thread */
 	struct index tids;
 	VEC(struct thread) threads; /* as tids has them */
@@ -38,6 +39,26 @@ static void read_records(struct offcpu *o, const struct trace *t)
 	xfree(v);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b) /* 0: unknown */
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* When its recording ended; of one that was killed, as late as its records from v[first] on go. */
+static uint64_t end_of_node(const struct offcpu *o, const struct trace *t, uint32_t node,
+			    size_t first)
+{
+	const struct trace *own = trace_node_at(t, node)->t;
+	uint64_t end = earlier(own->end_tsc, trace_session_number(own, "closed_tsc", 0));
+
+	if (end)
+		return trace_node_time(t, node, end);
+	for (size_t i = first; i < o->records.n; i++)
+		if (o->records.v[i].tsc > end)
+			end = o->records.v[i].tsc;
+	return end;
+}
+
 /* Of all nodes: on their common clock, with numbers of threads that no two of them share. */
 static void read_nodes(struct offcpu *o, const struct trace *t)
 {
@@ -53,6 +74,7 @@ static void read_nodes(struct offcpu *o, const struct trace *t)
 			if (r->kind != TRACE_SWITCH_LOST)
 				r->tid = trace_task(node, r->tid);
 		}
+		*vec_push(&o->node_ends) = end_of_node(o, t, node, first);
 	}
 }
 
@@ -151,6 +173,113 @@ static void make_stretches(struct offcpu *o)
 			end_stretch(o, t, UINT64_MAX, t->cpu);
 }
 
+/* ---- the ends of threads, which the kernel makes no records of ---- */
+
+struct end {
+	uint32_t tid;
+	uint64_t tsc; /* UINT64_MAX: unknown */
+};
+typedef VEC(struct end) ends;
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct end *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
+}
+
+/* Several of one number: one after the other, or what one thread was before an exec and after it. */
+static void take_ends(const struct trace *t, ends *out)
+{
+	for (size_t i = 0; i < t->nlanes; i++) {
+		const struct trace_lane *l = &t->lanes[i];
+		const struct trace_proc *p = trace_proc_of(t, l->proc_uid);
+		uint64_t end = earlier(l->end_tsc, p ? p->end_tsc : 0);
+
+		*vec_push(out) = (struct end){trace_lane_task(l), end ? end : UINT64_MAX};
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), by_thread);
+}
+
+/* Of a thread that came to a processor, and is not seen to leave it before `until`; 0: unknown. */
+static uint64_t end_of_run(const struct offcpu *o, const ends *e, const struct trace_switch *in,
+			   uint64_t until)
+{
+	const uint32_t node = in->tid >> TRACE_TASK_BITS;
+	const uint64_t of_node =
+		until == UINT64_MAX && node < o->node_ends.n ? o->node_ends.v[node] : 0;
+	size_t at = partition_point(
+		i, e->n, e->v[i].tid < in->tid || (e->v[i].tid == in->tid && e->v[i].tsc <= until));
+	const struct end *last = at && e->v[at - 1].tid == in->tid ? &e->v[at - 1] : NULL;
+	uint64_t end = earlier(last && last->tsc < UINT64_MAX ? last->tsc : 0, of_node);
+
+	return end >= in->tsc ? end : 0;
+}
+
+typedef VEC(struct trace_switch) switches;
+
+static void end_run(const struct offcpu *o, const ends *e, const struct trace_switch *in,
+		    uint64_t until, switches *out)
+{
+	uint64_t tsc = end_of_run(o, e, in, until);
+
+	if (tsc)
+		*vec_push(out) = (struct trace_switch){
+			.tsc = tsc, .tid = in->tid, .cpu = in->cpu, .kind = TRACE_SWITCH_OUT};
+}
+
+/* Of each record that a thread came: the end, if it has not gone before it comes again. */
+static void end_runs(const struct offcpu *o, const ends *e, switches *out)
+{
+	struct index tids = {0};
+	VEC(size_t) runs = {0}; /* by index of tid: its record's, and 1; 0: it is off */
+
+	for (size_t i = 0; i < o->records.n; i++) {
+		const struct trace_switch *r = &o->records.v[i];
+		uint32_t at;
+
+		if (r->kind < TRACE_SWITCH_IN || r->kind > TRACE_SWITCH_PREEMPTED)
+			continue;
+		at = index_of(&tids, r->tid);
+		if (at == runs.n)
+			vec_push(&runs);
+		if (r->kind == TRACE_SWITCH_IN && runs.v[at])
+			end_run(o, e, &o->records.v[runs.v[at] - 1], r->tsc, out);
+		runs.v[at] = r->kind == TRACE_SWITCH_IN ? i + 1 : 0;
+	}
+	vec_for(&runs, i)
+		if (*i)
+			end_run(o, e, &o->records.v[*i - 1], UINT64_MAX, out);
+	index_free(&tids);
+	vec_free(&runs);
+}
+
+/* An end after a record of the same time. */
+static void add_ends(struct offcpu *o, const struct trace *t)
+{
+	switches all = {0};
+	ends e = {0};
+	size_t at = 0;
+
+	take_ends(t, &e);
+	end_runs(o, &e, &all);
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), by_time);
+	vec_reserve(&o->with_ends, o->records.n + all.n);
+	vec_for(&o->records, r) {
+		for (; at < all.n && all.v[at].tsc < r->tsc; at++)
+			*vec_push(&o->with_ends) = all.v[at];
+		*vec_push(&o->with_ends) = *r;
+	}
+	for (; at < all.n; at++)
+		*vec_push(&o->with_ends) = all.v[at];
+	vec_free(&all);
+	vec_free(&e);
+}
+
 struct offcpu *offcpu_open(const struct trace *t)
 {
 	struct offcpu *o = xcalloc(1, sizeof(*o));
@@ -163,6 +292,7 @@ struct offcpu *offcpu_open(const struct trace *t)
 		qsort(o->records.v, o->records.n, sizeof(*o->records.v), by_time);
 	count_records(o);
 	make_stretches(o);
+	add_ends(o, t);
 	return o;
 }
 
@@ -171,6 +301,8 @@ void offcpu_close(struct offcpu *o)
 	if (!o)
 		return;
 	vec_free(&o->records);
+	vec_free(&o->with_ends);
+	vec_free(&o->node_ends);
 	vec_free(&o->stretches);
 	vec_free(&o->threads);
 	index_free(&o->tids);
@@ -202,6 +334,12 @@ const struct trace_switch *offcpu_records(const struct offcpu *o, size_t *n)
 {
 	*n = o->records.n;
 	return o->records.v;
+}
+
+const struct trace_switch *offcpu_with_ends(const struct offcpu *o, size_t *n)
+{
+	*n = o->with_ends.n;
+	return o->with_ends.v;
 }
 
 void offcpu_of(const struct offcpu *o, uint32_t tid, struct offcpu_walk *w)

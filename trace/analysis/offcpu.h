@@ -4,7 +4,7 @@
  *
  * Trusts the file no more than the reader trusts the others.  A thread that goes twice without
  * having come back, or while records were lost, was seen off for the second time only: what is
- * not known counts as time on a processor.  All records are held in memory, 16 bytes each, and
+ * not known counts as time on a processor.  All records are held in memory, twice 16 bytes each, and
  * 32 for each time that a thread was off.
  */
 #ifndef TRACE_OFFCPU_H
@@ -42,6 +42,8 @@ const char *offcpu_why_not(const struct trace *t);
 struct offcpu_counts offcpu_count(const struct offcpu *o);
 /* All records by time. */
 const struct trace_switch *offcpu_records(const struct offcpu *o, size_t *n);
+/* And with each thread that is on a processor when it ends, or when its trace of several does: out, of which there is no record. */
+const struct trace_switch *offcpu_with_ends(const struct offcpu *o, size_t *n);
 void offcpu_of(const struct offcpu *o, uint32_t tid, struct offcpu_walk *w);
 /* Ticks that the thread was off before this time.  Times that go forward cost next to nothing. */
 uint64_t offcpu_before(struct offcpu_walk *w, uint64_t tsc);

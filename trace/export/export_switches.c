@@ -9,7 +9,7 @@
 void export_switches_open(struct export_switches *s, const struct trace *t)
 {
 	*s = (struct export_switches){.t = t, .off = offcpu_open(t)};
-	s->v = offcpu_records(s->off, &s->n);
+	s->v = offcpu_with_ends(s->off, &s->n);
 	for (size_t i = t->nlanes; i-- > 0;)
 		export_switches_see(s, (uint32_t)i); /* at first the first one */
 }

@@ -31,6 +31,9 @@ struct cpu {
 };
 struct lane_state {
 	uint32_t cpu, top; /* function number, UINT32_MAX: none */
+};
+struct thread_state {
+	uint32_t lane; /* where it was seen last: after an exec it is another one */
 	bool has_switch;
 };
 struct view_cpus {
@@ -44,7 +47,7 @@ struct view_cpus {
 	struct offcpu *off;
 	const struct trace_switch *next, *end;
 	struct index tids;
-	VEC(uint32_t) lane_of; /* by index of tid: where it was seen last */
+	VEC(struct thread_state) threads; /* by index of tid */
 };
 
 static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
@@ -63,13 +66,14 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	c->lanes[call->lane].top = call->caller;
 }
 
-static void set_lane(struct view_cpus *c, uint32_t lane)
+static struct thread_state *set_lane(struct view_cpus *c, uint32_t lane)
 {
 	uint32_t i = index_of(&c->tids, trace_lane_task(&c->v->t->lanes[lane]));
 
-	if (i == c->lane_of.n)
-		vec_push(&c->lane_of);
-	c->lane_of.v[i] = lane;
+	if (i == c->threads.n)
+		vec_push(&c->threads);
+	c->threads.v[i].lane = lane;
+	return &c->threads.v[i];
 }
 
 struct view_cpus *view_cpus_open(struct view *v)
@@ -88,11 +92,11 @@ struct view_cpus *view_cpus_open(struct view *v)
 	if (offcpu_is_known(v->t)) {
 		size_t n;
 
-		c->next = offcpu_records(c->off, &n);
+		c->next = offcpu_with_ends(c->off, &n);
 		c->end = n ? c->next + n : c->next;
 	}
-	for (uint32_t i = 0; i < v->t->nlanes; i++)
-		set_lane(c, i);
+	for (uint32_t i = (uint32_t)v->t->nlanes; i-- > 0;)
+		set_lane(c, i); /* at first the first one */
 	return c;
 }
 
@@ -136,20 +140,29 @@ static void leave_cpu(struct view_cpus *c, struct cpu *cpu, uint64_t tsc)
 	cpu->lane = NOWHERE;
 }
 
+/* What it was before an exec, and after it. */
+static bool is_same_thread(const struct view_cpus *c, uint32_t a, uint32_t b)
+{
+	const struct trace_lane *v = c->v->t->lanes;
+
+	return a == b ||
+	       (a != NOWHERE && b != NOWHERE && trace_lane_task(&v[a]) == trace_lane_task(&v[b]));
+}
+
 static void take_switch(struct view_cpus *c, const struct trace_switch *s)
 {
 	uint32_t i = index_find(&c->tids, s->tid), lane;
 	struct cpu *cpu;
 
 	if (s->kind == TRACE_SWITCH_LOST)
-		for (size_t k = 0; k < c->v->t->nlanes; k++)
-			c->lanes[k].has_switch = false;
+		vec_for(&c->threads, t)
+			t->has_switch = false;
 	if (s->kind == TRACE_SWITCH_LOST || i == INDEX_NONE || s->cpu >= CPUS_MOST)
 		return;
-	lane = c->lane_of.v[i];
+	lane = c->threads.v[i].lane;
 	cpu = cpu_at(c, s->cpu);
-	c->lanes[lane].has_switch = true;
-	if (s->kind == TRACE_SWITCH_IN || cpu->lane == lane)
+	c->threads.v[i].has_switch = true;
+	if (s->kind == TRACE_SWITCH_IN || is_same_thread(c, cpu->lane, lane))
 		leave_cpu(c, cpu, s->tsc);
 	if (s->kind != TRACE_SWITCH_IN)
 		return;
@@ -162,10 +175,11 @@ static void be_seen_running(struct view_cpus *c, const struct trace_event *e)
 {
 	struct cpu *cpu = cpu_at(c, e->cpu);
 	struct lane_state *l = &c->lanes[e->lane];
+	const bool has_switch = set_lane(c, e->lane)->has_switch;
 
 	if (l->cpu != NOWHERE && l->cpu != e->cpu) {
 		c->migrations += view_holds(c->v, e->tsc);
-		if (!l->has_switch && c->cpus.v[l->cpu].lane == e->lane)
+		if (!has_switch && c->cpus.v[l->cpu].lane == e->lane)
 			c->cpus.v[l->cpu].lane = NOWHERE;
 	}
 	l->cpu = e->cpu;
@@ -173,7 +187,7 @@ static void be_seen_running(struct view_cpus *c, const struct trace_event *e)
 	if (cpu->lane == e->lane && e->tsc > cpu->last) {
 		add_stay(c, cpu, e->tsc);
 		cpu->last = e->tsc;
-	} else if (cpu->lane != e->lane && !l->has_switch) {
+	} else if (cpu->lane != e->lane && (!has_switch || is_same_thread(c, cpu->lane, e->lane))) {
 		leave_cpu(c, cpu, e->tsc);
 		cpu->lane = e->lane;
 		cpu->last = e->tsc;
@@ -213,7 +227,6 @@ void view_cpus_feed(struct view_cpus *c, const struct trace_event *e)
 	}
 	for (; c->next < c->end && c->next->tsc <= e->tsc; c->next++)
 		take_switch(c, c->next);
-	set_lane(c, e->lane);
 	if (e->cpu < CPUS_MOST)
 		be_seen_running(c, e);
 	pairs_feed(c->pairs, e);
@@ -361,7 +374,7 @@ void view_cpus_free(struct view_cpus *c)
 	pairs_close(c->pairs);
 	offcpu_close(c->off);
 	index_free(&c->tids);
-	vec_free(&c->lane_of);
+	vec_free(&c->threads);
 	vec_free(&c->cpus);
 	xfree(c->lanes);
 	xfree(c);

@@ -95,6 +95,31 @@ as_told() {
 	"$KRON" info | grep -q '^switches: .* times off a processor'
 }
 
+# The kernel makes no record of a thread's end.  Between two recordings nobody was on a processor.
+@test "who ends on a processor leaves it: SQL, and the page of two recordings" {
+	recorded || skip "context switches are not allowed here"
+	compile naps bins/naps.c
+	for i in 1 2; do # the same thread before an exec and after it
+		"$KRON" record -q -o trace$i -- taskset -c 0 ./naps >/dev/null
+		"$KRON" view -q -o page$i.html trace$i
+	done
+	"$KRON" view -q -o pages.html trace1 trace2
+	"$KRON" export -q -f sqlite -o switches.db trace1 trace2
+	"$PYTHON" - <<-'EOF'
+		import re, sqlite3
+		for kind, in sqlite3.connect("switches.db").execute(
+		        "SELECT kind FROM switches WHERE thread_id IS NOT NULL GROUP BY trace_id, tid HAVING time_ns = max(time_ns)"):
+		    assert kind == "out", kind
+		def busy(name):
+		    page = open(name).read()
+		    return sum(map(int, re.findall(r'"cpu":\d+,"busy_ns":(\d+)', page))), int(re.search(r'"to_ns":(\d+)', page)[1])
+		(a, long_a), (b, long_b), (both, length) = map(busy, ("page1.html", "page2.html", "pages.html"))
+		assert length > long_a + long_b, (length, long_a, long_b)
+		# its end may come after the last sample, where its own page ends
+		assert a and b and a + b <= both + 1000 and both <= long_a + long_b, (a, b, both, long_a, long_b)
+	EOF
+}
+
 @test "not wanted, or not allowed: the recording says why, and reports do" {
 	"$KRON" record -q --switches no -- true
 	"$KRON" info | grep -q 'because: .*--switches no'

@@ -144,10 +144,10 @@ def context_switches():
     with open_page("t") as page:
         need(page.value("kronView.data.switches_known"), "not known")
         busy = dict(page.value("kronView.cpus.map(c => [c.cpu, c.busy_ns])"))
-        # thread 1000 by its switches, from its first sample at 2000 to its last at 2000000; the
-        # other two have none: from sample to sample
+        # thread 1000 by its switches, from its first sample at 2000 to its process' end at 2100000;
+        # the other two have none: from sample to sample
         want = {0: (10000 + 2000) // 2, 1: (8500 - 2000) // 2, 5: (40000 - 31000) // 2,
-                9: (1000000 - 8900 + 2000000 - 1900000) // 2}
+                9: (1000000 - 8900 + 2100000 - 1900000) // 2}
         need(busy == want, f"{busy} instead of {want}")
         off = [o for o in page.value("kronView.data.off") if o[2]]
         need(len(off) == 1 and off[0][1] == 200 + 450000 and off[0][3] == [4250, 4450, 0, 500000, 950000, 1], f"off: {off}")
