@@ -84,7 +84,17 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	n->total += call->exit_tsc - call->entry_tsc;
 }
 
-/* The same where samples share readings of the clock. */
+/* Callers' times are a function's time: of calls that are in another one of the same function, that one has it. */
+static void on_edge_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
+{
+	struct calltree *c = ctx;
+
+	on_leave(c, e, call);
+	if (call->recursive)
+		c->nodes.v[call->node].total -= call->exit_tsc - call->entry_tsc;
+}
+
+/* As on_leave(), where samples share readings of the clock. */
 static void on_sparse_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
 {
 	struct calltree *c = ctx;
@@ -151,8 +161,9 @@ static void on_frame_leave(void *ctx, const struct trace_event *e, const struct 
 	struct pair_call of_edge = *call;
 
 	of_edge.node = f->node;
-	on_leave(c, e, &of_edge);
-	c->nodes.v[f->node].events += c->nevents - f->events;
+	on_edge_leave(c, e, &of_edge);
+	if (!call->recursive)
+		c->nodes.v[f->node].events += c->nevents - f->events;
 	f->next_free = c->free_frame;
 	c->free_frame = call->node + 1;
 }
@@ -212,7 +223,8 @@ void calltree_build_bounded(struct calltree *c, const struct trace *t)
 
 void calltree_build_edges(struct calltree *c, const struct trace *t)
 {
-	struct pair_sink sink = {.ctx = c, .node = on_edge, .leave = on_leave};
+	struct pair_sink sink = {
+		.ctx = c, .node = on_edge, .leave = on_edge_leave, .want_recursive = true};
 
 	if (t->nuser_events) {
 		sink.node = on_frame;

@@ -54,7 +54,8 @@ void calltree_build(struct calltree *c, const struct trace *t);
 void calltree_build_bounded(struct calltree *c, const struct trace *t);
 /*
  * One node for each caller and callee, however the caller was reached: `parent` is a function's
- * number here, CALLTREE_ROOT for what nobody called.
+ * number here, CALLTREE_ROOT for what nobody called.  `total` and `events` leave out calls that are in another one of the same
+ * function, so those of all callers together are the function's.
  */
 void calltree_build_edges(struct calltree *c, const struct trace *t);
 /* The node of a function that is called from another node; counts the call. */

@@ -10,7 +10,8 @@
  *   calls=3 0
  *   0 5678                    inclusive, of those three
  *
- * Costs are ns.  Where there are events of users' probes, each of them is a function that takes no
+ * Costs are ns.  A function's inclusive time is that of the calls to it, added up; so a call that is in another one of the same
+ * function has none: that one has it, and each moment counts once.  callgrind itself counts it with each.  Where there are events of users' probes, each of them is a function that takes no
  * time, "event NAME", called by the one that ran; its cost is a second number: how many there were.
  *
  * callgrind_annotate knows functions by file and name, whatever their object.  So functions of one name in several

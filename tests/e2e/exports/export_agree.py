@@ -237,7 +237,7 @@ def of_callgrind(path):
                 re.finditer(r"^ *([\d,]+) +\?\?\?\d*:(.*) \[(.*)\]$", text, re.M)}
 
     totals, selfs = figures("--inclusive=yes"), figures("--inclusive=no")
-    callees, module, names, caller, callee, edges = {}, None, {}, None, None, {}
+    module, names, caller, callee, edges = None, {}, None, None, {}
     for line in open(path, errors="surrogateescape"):
         m = re.match(r"calls=(\d+) ", line)
         if m:
@@ -253,28 +253,10 @@ def of_callgrind(path):
             caller = name
         else:
             callee = name
-            callees.setdefault(caller, set()).add(name)
-    # callgrind adds up what recursion and its circles take as often as it is called
-    circles = circular(callees)
     totals = {f: ns for f, ns in totals.items() if f[0] != "(root)"}
-    found = Found({f: [None, None if f in circles else totals[f], selfs.get(f, 0), 2 * len(totals)]
+    found = Found({f: [None, totals[f], selfs.get(f, 0), 2 * len(totals)]
                    for f in totals})
     found.edges = edges
-    return found
-
-
-def circular(callees):
-    """Functions that can be reached from themselves."""
-    found = set()
-    for f in callees:
-        seen, todo = set(), list(callees[f])
-        while todo:
-            g = todo.pop()
-            if g not in seen:
-                seen.add(g)
-                todo += callees.get(g, ())
-        if f in seen:
-            found.add(f)
     return found
 
 
