@@ -227,6 +227,9 @@ def csv_of_calls():
     kron("export", "-f", "sqlite", "-o", "t.db", "t")
     with sqlite3.connect("t.db") as db:
         want = db.execute("SELECT tid, start_ns, duration_ns, self_ns, depth, function, cpu, recursive, end FROM intervals").fetchall()
+        longest = {f: (length, between) for f, length, between in db.execute(
+            "SELECT function, cast(max(c.ticks) * t.tick_ns AS INT), max(i.duration_ns) FROM intervals i JOIN call c USING(trace_id, sample_id)"
+            " JOIN trace t USING(trace_id) WHERE NOT i.spans_loss GROUP BY function")}
     calls = [r for r in got if r["kind"] in ("call", "inferred", "running")]
     need(len(calls) > 1000, len(calls))
     mine = sorted((int(r["tid"]), int(r["time_ns"]), int(r["duration_ns"]), int(r["self_ns"]), int(r["depth"]), r["function"], int(r["cpu"]),
@@ -236,7 +239,11 @@ def csv_of_calls():
         need(g[0] == w[0] and g[5:] == w[5:] and all(abs(a - b) <= 1 for a, b in zip(g[1:5], w[1:5])), f"{g} {w}")
     need(len(mine) == len(want), f"{len(mine)} {len(want)}")
     # what is cut off at a nanosecond's end is cut off at its begin, too: sums are those of the clock's ticks
-    self_ns = sum(r["self_ns"] for r in json.loads(kron("report", "--json", "t").stdout))
+    report = json.loads(kron("report", "--json", "t").stdout)
+    for r in report:  # as kron-export(1) says it
+        length, between = longest[r["function"]]
+        need(length == r["max_ns"] and abs(between - length) <= 1, f"{r['function']}: {r['max_ns']} {length} {between}")
+    self_ns = sum(r["self_ns"] for r in report)
     for name, rows in ("csv", [m[3] for m in mine]), ("sqlite", [w[3] for w in want]):
         off = sum(rows) - self_ns
         need(abs(off) <= 2 * len(rows) ** 0.5 + 10, f"{name}: {off} ns too much of {self_ns} in {len(rows)} calls")
