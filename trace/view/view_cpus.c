@@ -133,13 +133,6 @@ static void add_stay(struct view_cpus *c, struct cpu *cpu, uint64_t tsc)
 
 /* ---- with context switches ---- */
 
-static void leave_cpu(struct view_cpus *c, struct cpu *cpu, uint64_t tsc)
-{
-	if (cpu->lane != NOWHERE && tsc > cpu->last)
-		add_stay(c, cpu, tsc);
-	cpu->lane = NOWHERE;
-}
-
 /* What it was before an exec, and after it. */
 static bool is_same_thread(const struct view_cpus *c, uint32_t a, uint32_t b)
 {
@@ -147,6 +140,21 @@ static bool is_same_thread(const struct view_cpus *c, uint32_t a, uint32_t b)
 
 	return a == b ||
 	       (a != NOWHERE && b != NOWHERE && trace_lane_task(&v[a]) == trace_lane_task(&v[b]));
+}
+
+static bool has_switch(const struct view_cpus *c, uint32_t lane)
+{
+	return c->threads.v[index_find(&c->tids, trace_lane_task(&c->v->t->lanes[lane]))]
+		.has_switch;
+}
+
+/* At a switch, or sample, of this lane's thread.  When another one left of which no switch is known, nobody knows. */
+static void leave_cpu(struct view_cpus *c, struct cpu *cpu, uint64_t tsc, uint32_t lane)
+{
+	if (cpu->lane != NOWHERE && tsc > cpu->last &&
+	    (is_same_thread(c, cpu->lane, lane) || has_switch(c, cpu->lane)))
+		add_stay(c, cpu, tsc);
+	cpu->lane = NOWHERE;
 }
 
 static void take_switch(struct view_cpus *c, const struct trace_switch *s)
@@ -163,7 +171,7 @@ static void take_switch(struct view_cpus *c, const struct trace_switch *s)
 	cpu = cpu_at(c, s->cpu);
 	c->threads.v[i].has_switch = true;
 	if (s->kind == TRACE_SWITCH_IN || is_same_thread(c, cpu->lane, lane))
-		leave_cpu(c, cpu, s->tsc);
+		leave_cpu(c, cpu, s->tsc, lane);
 	if (s->kind != TRACE_SWITCH_IN)
 		return;
 	cpu->lane = lane;
@@ -175,11 +183,11 @@ static void be_seen_running(struct view_cpus *c, const struct trace_event *e)
 {
 	struct cpu *cpu = cpu_at(c, e->cpu);
 	struct lane_state *l = &c->lanes[e->lane];
-	const bool has_switch = set_lane(c, e->lane)->has_switch;
+	const bool is_known = set_lane(c, e->lane)->has_switch;
 
 	if (l->cpu != NOWHERE && l->cpu != e->cpu) {
 		c->migrations += view_holds(c->v, e->tsc);
-		if (!has_switch && c->cpus.v[l->cpu].lane == e->lane)
+		if (!is_known && c->cpus.v[l->cpu].lane == e->lane)
 			c->cpus.v[l->cpu].lane = NOWHERE;
 	}
 	l->cpu = e->cpu;
@@ -187,8 +195,8 @@ static void be_seen_running(struct view_cpus *c, const struct trace_event *e)
 	if (cpu->lane == e->lane && e->tsc > cpu->last) {
 		add_stay(c, cpu, e->tsc);
 		cpu->last = e->tsc;
-	} else if (cpu->lane != e->lane && (!has_switch || is_same_thread(c, cpu->lane, e->lane))) {
-		leave_cpu(c, cpu, e->tsc);
+	} else if (cpu->lane != e->lane && (!is_known || is_same_thread(c, cpu->lane, e->lane))) {
+		leave_cpu(c, cpu, e->tsc, e->lane);
 		cpu->lane = e->lane;
 		cpu->last = e->tsc;
 	}

@@ -137,7 +137,7 @@ def context_switches():
     start = 10**12
     with open("t/switches", "wb") as f:
         for at, tid, cpu, kind in ((1500, 1000, 1, 1), (8500, 1000, 1, 2), (8900, 1000, 9, 1), (1000000, 1000, 9, 3),
-                                   (1900000, 1000, 9, 1)):
+                                   (1200000, 1000, 5, 1), (1300000, 1000, 5, 3), (1900000, 1000, 9, 1)):
             f.write(struct.pack("<QIHH", start + at, tid, cpu, kind))
     with open("t/session", "a") as f:
         f.write("switches=yes\n")
@@ -146,11 +146,12 @@ def context_switches():
         busy = dict(page.value("kronView.cpus.map(c => [c.cpu, c.busy_ns])"))
         # thread 1000 by its switches, from its first sample at 2000 to its process' end at 2100000;
         # the other two have none: from sample to sample
-        want = {0: (10000 + 2000) // 2, 1: (8500 - 2000) // 2, 5: (40000 - 31000) // 2,
+        want = {0: (10000 + 2000) // 2, 1: (8500 - 2000) // 2, 5: (40000 - 31000 + 1300000 - 1200000) // 2,
                 9: (1000000 - 8900 + 2100000 - 1900000) // 2}
         need(busy == want, f"{busy} instead of {want}")
         off = [o for o in page.value("kronView.data.off") if o[2]]
-        need(len(off) == 1 and off[0][1] == 200 + 450000 and off[0][3] == [4250, 4450, 0, 500000, 950000, 1], f"off: {off}")
+        need(len(off) == 1 and off[0][1] == 200 + 400000, f"off: {off}")
+        need(off[0][3] == [4250, 4450, 0, 500000, 600000, 1, 650000, 950000, 1], f"off: {off}")
         see_all(page)
 
 
