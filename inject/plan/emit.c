@@ -73,7 +73,7 @@ static void emit_conditional_places(struct emitter *e, const struct insn *in, ui
 	memcpy(e->s.code + from - 4, &distance, sizeof(distance));
 }
 
-/* Hooks, and what belongs to the function's entry; a loop back to it enters after them. */
+/* Hooks, and what belongs to the function's entry, which comes first; a loop back to it enters after them. */
 static void emit_entry_probes(struct emitter *e, const struct insn *in)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
@@ -112,16 +112,29 @@ static bool has_no_flags(const struct emitter *e, const struct insn *in)
 	       liveness_before(planner_liveness(e->pl), in->addr).flags;
 }
 
+/* Places come before a hook, which may execute another program and never return; but each turn of a
+ * loop comes to them, and not to the hook. */
+static void emit_before(struct emitter *e, const struct insn *in)
+{
+	const struct planner_function *fn = &e->pl->fn;
+	bool is_loop = fn->has_loops && in->addr == fn->start;
+
+	if (!is_loop)
+		emit_places(e, in, DRAFT_BEFORE);
+	emit_entry_probes(e, in);
+	if (!is_loop)
+		return;
+	e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
+	emit_places(e, in, DRAFT_BEFORE);
+}
+
 static void emit_displaced(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
 	unsigned off = in->addr - e->d->w.addr;
 	uint32_t exit = find_exit(e, DRAFT_BEFORE);
 
-	emit_entry_probes(e, in);
-	if (fn->has_loops && in->addr == fn->start)
-		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
-	emit_places(e, in, DRAFT_BEFORE);
+	emit_before(e, in);
 	if (in->kind == INSN_JCC && (exit != UINT32_MAX || emit_has_taken(e, in))) {
 		stub_map(&e->s, off);
 		if (emit_has_taken(e, in))
@@ -265,8 +278,8 @@ static void emit_window(struct emitter *e)
 	if (e->d->is_detour) { /* what stands there is as it was */
 		emit_decode(e, w->addr, &in);
 		find_probes(e, w->addr);
-		emit_entry_probes(e, &in);
 		emit_places(e, &in, DRAFT_BEFORE);
+		emit_entry_probes(e, &in);
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 		stub_settle(&e->s, 0);
 		stub_bytes(&e->s, "\xe9", 1);

@@ -15,7 +15,8 @@
  * from one a few nanoseconds earlier or later.  So all counts of a region may be made at any of
  * its points, and they are made at the cheapest one.
  *
- * Samples end a region: a Resource sample reads the counters.
+ * Samples end a region: a Resource sample reads the counters.  So does a hook: it may execute another
+ * program, and what was to be counted after it never is.
  */
 #include "inject/plan/emit.h"
 
@@ -163,6 +164,14 @@ static void visit_point(struct emitter *e, struct region *r, const struct point 
 	}
 }
 
+static bool has_hook(const struct emitter *e, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		if (e->pl->probes.v[e->probes[i]->probe].kind == PROBE_HOOK)
+			return true;
+	return false;
+}
+
 void emit_places_begin(struct emitter *e)
 {
 	const struct window *w = &e->d->w;
@@ -186,7 +195,7 @@ void emit_places_begin(struct emitter *e)
 		visit_point(e, &r, &(struct point){at, at, DRAFT_BEFORE}, &in, from, to);
 		if (e->d->is_detour)
 			break;
-		if (!in.is_quiet)
+		if (!in.is_quiet || has_hook(e, from, to))
 			close_region(e, &r);
 		visit_point(e, &r, &(struct point){at, at + in.len, DRAFT_AFTER}, &in, from, to);
 	}

@@ -218,7 +218,7 @@ static void take_entry(struct chunk *c, uint32_t i, struct plan_probe *p)
 
 /*
  * The entry first: it has one place only, exits may find room elsewhere.  Hooks share its
- * window.  Probes keep the order hooks, entry, exits.
+ * window.  In a stub it is places, entry, hooks, exits: a hook may not come back.
  */
 /* The rungs above the first, for an exit that the first could not take. */
 static void retry_exit(struct chunk *c, struct plan_probe *p)

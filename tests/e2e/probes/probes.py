@@ -322,6 +322,44 @@ def pack_process():
     mine = len(found.get("fork", [])) + len(found.get("vfork", []))
     tap.need(mine == children == 3, (mine, children))
     tap.need(3 in found["_exit"], found["_exit"])
+    begun = len(re.findall(r"execve\(", log)) - 1  # the shell itself is strace's
+    tap.need(len(found["execve"]) == begun == 2, (len(found["execve"]), log))
+
+
+EXECUTES = """
+    #define _GNU_SOURCE
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    extern char **environ;
+    /* One that becomes another program, after the same has failed; both say so. */
+    int main(int argc, char **argv) {
+      char *to[] = {argv[0], "child", 0};
+      int at = atoi(argv[1]), fd;
+      if (argc == 2) { puts("/was"); return 0; }
+      puts("/nonexist"); fflush(stdout);
+      if (execve("/nonexist", to, environ) != -1) return 1;
+      if (at == 0 && !vfork()) { execve(argv[0], to, environ); _exit(9); }
+      if (at == 1 && !fork()) { execl(argv[0], argv[0], "child", (char *)0); _exit(9); }
+      if (at == 2 && !vfork()) { execvp(argv[0], to); _exit(9); }
+      if (at == 3) execv(argv[0], to);
+      if (at == 4 && (fd = open(argv[0], O_RDONLY)) >= 0) fexecve(fd, to, environ);
+      wait(0);
+      return 0; }"""
+
+
+def executed(*flags):
+    """A hook stands where the program executes another one, and does not come back: the probe there is earlier."""
+    tap.compile_text("executes", EXECUTES, *flags)
+    module = "" if "-static" in flags else "libc:"
+    for way in range(5):
+        probe = "fexecve" if way == 4 else "execve"
+        out, _ = record("-p", f"E={module}{probe} f=$arg1", "-p", f"{module}{probe} count:2", "--", "./executes", str(way), "go")
+        lines = [line for line in out.splitlines() if way < 4 or line != "/nonexist"]
+        counters = json.loads(subprocess.run([tap.KRON, "info", "--json", "trace"], capture_output=True, text=True).stdout)["counters"]
+        tap.need((len(events().get("E", [])), counters[2]) == (len(lines), len(lines)), f"way {way}: {events()}, {counters}, {out}")
 
 
 def pack_libstdcxx():
@@ -394,5 +432,7 @@ with tap.Suite("probes") as s:
     s.case("pack pthread", pack_pthread)
     s.case("pack io", pack_io)
     s.case("pack process", pack_process)
+    s.case("a program that executes another one", executed)
+    s.case("... a static one", executed, "-static")
     s.case("pack libstdcxx", pack_libstdcxx)
     s.case("pack python3", pack_python3)
