@@ -86,6 +86,12 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 	if (unknown)
 		fprintf(stderr, "kron %s: nothing in %s is called '%s'\n", c->name, t->dir,
 			unknown);
+	unknown = t->filter ? trace_filter_unsure_event(t->filter) : NULL;
+	if (unknown)
+		fprintf(stderr,
+			"kron %s: '%s' is of several modules, and its samples do not say which: no "
+			"module= or module!= holds of them\n",
+			c->name, unknown);
 	if (analysis_filter.trigger && !trace_filter_fired(t->filter))
 		fprintf(stderr, "kron %s: the trigger never fires in this trace\n", c->name);
 	if (analysis_filter.trigger && trace_filter_unsure(t->filter))

@@ -26,7 +26,7 @@
  *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
  *               function's number; payload: what the high word is called, empty without one, and
  *               with :TYPE where it has one (trace/value.h);
- *               module and vaddr: of its first place
+ *               module and vaddr: of its first place there; a line each for an n that lies in several modules
  *   refusals    text: module_id TAB entry|exit|place TAB key TAB count TAB sentence
  *               (no sentence in older traces)
  *   imports     text, a line for each stub of a module by which it calls a function that is

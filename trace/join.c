@@ -242,14 +242,36 @@ static void add_functions(struct join *j, struct joined *node)
 	}
 }
 
+static bool same_places(const struct trace_user_event *a, const struct trace_user_event *b)
+{
+	bool same = a->nplaces == b->nplaces;
+
+	for (size_t i = 0; same && i < a->nplaces; i++)
+		same = a->places[i].module == b->places[i].module &&
+		       a->places[i].vaddr == b->places[i].vaddr;
+	return same;
+}
+
+/* With places of its own, in the modules of the whole. */
+static struct trace_user_event whole_event(const struct join *j, const struct trace_user_event *u)
+{
+	struct trace_user_event e = *u;
+
+	e.places = NULL;
+	e.nplaces = 0;
+	for (size_t i = 0; i < u->nplaces; i++)
+		event_add_place(&e, (struct trace_event_place){j->module_at.v[u->places[i].module],
+							       u->places[i].vaddr});
+	return e;
+}
+
 static bool same_event(const struct trace *t, uint32_t at, const void *x)
 {
 	const struct trace_user_event *a = &t->user_events[at], *b = x;
 
-	return a->module == b->module && a->vaddr == b->vaddr && !strcmp(a->name, b->name) &&
-	       !strcmp(a->payload, b->payload) && a->type.form == b->type.form &&
-	       a->type.bits == b->type.bits && a->type.count == b->type.count &&
-	       a->resource == b->resource;
+	return same_places(a, b) && !strcmp(a->name, b->name) && !strcmp(a->payload, b->payload) &&
+	       a->type.form == b->type.form && a->type.bits == b->type.bits &&
+	       a->type.count == b->type.count && a->resource == b->resource;
 }
 
 static void add_events(struct join *j, struct joined *node)
@@ -258,13 +280,13 @@ static void add_events(struct join *j, struct joined *node)
 
 	node->events = xcalloc(t->nuser_events + 1, sizeof(*node->events));
 	for (size_t i = 0; i < t->nuser_events; i++) {
-		struct trace_user_event e = t->user_events[i];
+		struct trace_user_event e = whole_event(j, &t->user_events[i]);
 		struct known *k;
 
-		e.module = j->module_at.v[e.module];
 		show_rows(j);
 		k = known_find(&j->events, j->event_rows.n,
-			       hash_number(hash_number(hash_text(2, e.name), e.vaddr), e.module),
+			       hash_number(hash_number(hash_text(2, e.name), e.places->vaddr),
+					   e.places->module),
 			       same_event, j->t, &e);
 		if (k->at == UINT32_MAX) {
 			k->at = (uint32_t)j->event_rows.n;
@@ -272,6 +294,8 @@ static void add_events(struct join *j, struct joined *node)
 			e.name = xstrdup(e.name);
 			e.payload = xstrdup(e.payload);
 			*vec_push(&j->event_rows) = e;
+		} else {
+			xfree(e.places);
 		}
 		node->events[i] = j->event_rows.v[k->at].n;
 	}
@@ -572,6 +596,7 @@ static void take_rows(struct join *j)
 	t->njumps = j->jumps.n;
 	t->jump_targets = j->targets.v;
 	jumps_joined(t);
+	events_settle(t);
 }
 
 static void take_changes(struct join *j)

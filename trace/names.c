@@ -30,8 +30,12 @@ static void count_event(struct trace_names *x, uint32_t n)
 
 void trace_names_of(struct trace_names *out, const struct trace *t)
 {
+	size_t places = 0;
+
 	*out = (struct trace_names){.limit = trace_function_limit(t), .jumps = trace_jumps_of(t)};
-	out->v = xcalloc(t->nfunctions + t->nuser_events + 1, sizeof(*out->v));
+	for (size_t i = 0; i < t->nuser_events; i++)
+		places += t->user_events[i].nplaces;
+	out->v = xcalloc(t->nfunctions + places + 1, sizeof(*out->v));
 	for (size_t i = 0; i < t->nfunctions; i++) {
 		const struct trace_function *f = &t->functions[i];
 
@@ -44,12 +48,13 @@ void trace_names_of(struct trace_names *out, const struct trace *t)
 	for (size_t i = 0; i < t->nuser_events; i++) {
 		const struct trace_user_event *u = &t->user_events[i];
 
-		out->v[out->n++] = (struct trace_name){
-			.n = u->n,
-			.is_event = true,
-			.name = u->name,
-			.module = u->module < t->nmodules ? t->modules[u->module].path : "",
-			.type = u->type};
+		for (size_t k = 0; k < u->nplaces; k++)
+			out->v[out->n++] =
+				(struct trace_name){.n = u->n,
+						    .is_event = true,
+						    .name = u->name,
+						    .module = t->modules[u->places[k].module].path,
+						    .type = u->type};
 		count_event(out, u->n);
 	}
 }
@@ -130,26 +135,36 @@ void kept_names_add_function(struct kept_names *k, const void *line)
 				    .aliases = f->aliases ? xstrdup(f->aliases) : NULL};
 }
 
-/* Of several lines of one number the last one counts, as for readers. */
+static void rename_event(struct trace_name *x, const char *name, struct trace_value_type type)
+{
+	free_name(x);
+	x->name = xstrdup(name);
+	x->type = type;
+}
+
+/* Of several lines of one number the last one counts, but in the modules of all, as for readers. */
 void kept_names_add_event(struct kept_names *k, const void *line)
 {
 	const struct trace_event_line *e = line;
+	const char *module = path_of(k, e->module_id);
 	char *payload = xstrdup(e->payload ? e->payload : "");
-	struct trace_name *x = NULL;
+	const char *name = e->name ? e->name : "";
+	struct trace_value_type type = value_type_take(payload);
+	bool is_known = false;
 
-	vec_for(&k->names, other)
-		if (other->is_event && other->n == e->n)
-			x = other;
-	if (x)
-		free_name(x);
-	else
-		x = vec_push(&k->names);
-	*x = (struct trace_name){.n = e->n,
-				 .is_event = true,
-				 .name = xstrdup(e->name ? e->name : ""),
-				 .module = path_of(k, e->module_id),
-				 .type = value_type_take(payload)};
 	xfree(payload);
+	vec_for(&k->names, x) {
+		if (!x->is_event || x->n != e->n)
+			continue;
+		rename_event(x, name, type);
+		is_known |= !strcmp(x->module, module);
+	}
+	if (!is_known)
+		*vec_push(&k->names) = (struct trace_name){.n = e->n,
+							   .is_event = true,
+							   .name = xstrdup(name),
+							   .module = module,
+							   .type = type};
 }
 
 void kept_names_add_jump(struct kept_names *k, const void *line)

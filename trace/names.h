@@ -12,6 +12,7 @@
 
 #include "trace/jumps.h"
 
+/* An event that lies in several modules is there with each. */
 struct trace_name {
 	uint32_t n;    /* events 2n, 2n+1 */
 	bool is_event; /* the user's; else a function */

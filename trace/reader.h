@@ -67,12 +67,18 @@ struct trace_value_type {
 	uint8_t bits;
 	uint8_t count; /* not 0: an array of so many */
 };
+struct trace_event_place {
+	uint32_t module; /* index into modules */
+	uint64_t vaddr;
+};
 struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
 	uint32_t n;
 	uint8_t level;
-	bool resource;   /* makes Resource samples */
-	uint32_t module; /* index into modules, and vaddr: of its first place */
-	uint64_t vaddr;
+	bool resource;    /* makes Resource samples */
+	bool in_programs; /* each of its modules is what some process executes */
+	/* One in each module that it lies in, at least one: trace/event_modules.c. */
+	struct trace_event_place *places;
+	size_t nplaces;
 	char *name;
 	char *payload; /* what the payload is called; "" when there is none */
 	struct trace_value_type type;
@@ -278,6 +284,17 @@ unsigned trace_clock_every(const struct trace *t);
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
 /* The user's event that a sample is of, or NULL. */
 const struct trace_user_event *trace_user_event_of(const struct trace *t, uint32_t event);
+/* Where it lies, if that is one module. */
+static inline const struct trace_event_place *trace_only_place(const struct trace_user_event *u)
+{
+	return u->nplaces == 1 ? u->places : NULL;
+}
+/*
+ * The one that a lane's samples are of, or NULL: an event has one number in all modules.  Where they
+ * are programs, it is the one that the process executes.
+ */
+const struct trace_event_place *trace_event_place(const struct trace *t,
+						  const struct trace_user_event *u, uint32_t lane);
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid); /* or NULL */
 /*
  * One more than the highest function number, for arrays by number (calloc'ed ones: most of it

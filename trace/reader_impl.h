@@ -68,6 +68,10 @@ static inline struct trace_priv *priv_of(const struct trace *t)
 int tables_read_session(struct trace *t, int dirfd, struct err *err);
 void tables_read(struct trace *t, int dirfd);
 void tables_free(struct trace *t);
+/* event_modules.c: another place; one in a module that it lies in already replaces that. */
+void event_add_place(struct trace_user_event *u, struct trace_event_place place);
+/* Which of the events lie in programs only; when the processes are known. */
+void events_settle(struct trace *t);
 /* Functions by number. */
 void tables_index(struct trace *t);
 /* Put in order, and each once; the trace has them then. */

@@ -243,6 +243,25 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 
 /* ---- the user's events ---- */
 
+static void user_event_free(struct trace_user_event *u)
+{
+	xfree(u->name);
+	xfree(u->payload);
+	xfree(u->places);
+}
+
+/* Those of a line before this one of the same number come before its own. */
+static void join_places(struct trace_user_event *before, struct trace_user_event *u)
+{
+	for (size_t i = 0; i < u->nplaces; i++)
+		event_add_place(before, u->places[i]);
+	xfree(u->places);
+	u->places = before->places;
+	u->nplaces = before->nplaces;
+	before->places = NULL;
+}
+
+/* Of several lines of one number the last one counts; but it lies in the modules of all. */
 static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_user_event) rows = {0};
@@ -259,25 +278,28 @@ static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *ma
 		*u = (struct trace_user_event){.n = x.n,
 					       .level = x.level,
 					       .resource = x.resource,
-					       .module = module_index(t, x.module_id, nknown, made),
-					       .vaddr = x.vaddr,
 					       .name = xstrdup(x.name),
 					       .payload = xstrdup(x.payload)};
 		u->type = value_type_take(u->payload);
+		event_add_place(u, (struct trace_event_place){
+					   module_index(t, x.module_id, nknown, made), x.vaddr});
 	}
 	table_close(&l);
 	order_sort(&order);
 	t->user_events = xcalloc(order.n, sizeof(*t->user_events));
 	for (size_t i = 0; i < order.n; i++) {
 		struct trace_user_event *e = &rows.v[order.v[i].line];
+		struct trace_user_event *next;
 
 		/* a number that is a function's, too, is the function's */
 		if (order_is_last(&order, i) && !trace_function_of(t, KRON_EVENT_ENTRY(e->n))) {
 			t->user_events[t->nuser_events++] = *e;
 			continue;
 		}
-		xfree(e->name);
-		xfree(e->payload);
+		next = order_is_last(&order, i) ? NULL : &rows.v[order.v[i + 1].line];
+		if (next)
+			join_places(e, next);
+		user_event_free(e);
 	}
 	vec_free(&rows);
 	vec_free(&order);
@@ -622,6 +644,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_changes(t, dirfd);
 	sleeps_read(t, dirfd);
 	read_tasks(t, dirfd);
+	events_settle(t);
 }
 
 void tables_free(struct trace *t)
@@ -633,10 +656,8 @@ void tables_free(struct trace *t)
 	for (size_t i = 0; i < t->nfunctions; i++)
 		function_free(&t->functions[i]);
 	jumps_free(t);
-	for (size_t i = 0; i < t->nuser_events; i++) {
-		xfree(t->user_events[i].name);
-		xfree(t->user_events[i].payload);
-	}
+	for (size_t i = 0; i < t->nuser_events; i++)
+		user_event_free(&t->user_events[i]);
 	for (size_t i = 0; i < t->nprocs; i++)
 		proc_free(&t->procs[i]);
 	for (size_t i = 0; i < t->nrefusals; i++)

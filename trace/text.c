@@ -110,6 +110,14 @@ const char *text_module(const struct trace *t, uint32_t n)
 	return f ? t->modules[f->module].path : "?";
 }
 
+char *text_event_modules(const struct trace *t, const struct trace_user_event *u, bool base)
+{
+	const char *path = t->modules[u->places->module].path;
+
+	path = base ? text_base(path) : path;
+	return u->nplaces == 1 ? xstrdup(path) : xasprintf("%s and %zu more", path, u->nplaces - 1);
+}
+
 void text_put_function(FILE *f, const struct trace *t, uint32_t n)
 {
 	char buf[32];

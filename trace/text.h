@@ -24,6 +24,8 @@ void text_put_function(FILE *f, const struct trace *t, uint32_t n);
 /* The same, not escaped; buf is used for the second form. */
 const char *text_function(const struct trace *t, uint32_t n, char *buf, size_t size);
 const char *text_module(const struct trace *t, uint32_t n); /* path, or "?" */
+/* What the event lies in, "a.so" or "a.so and 1 more"; base: without the path's folders.  For xfree(). */
+char *text_event_modules(const struct trace *t, const struct trace_user_event *u, bool base);
 
 /* ns as a duration, right-aligned in 10 columns (wider only beyond 999 hours) */
 void text_put_duration(FILE *f, uint64_t ns);

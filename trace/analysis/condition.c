@@ -50,13 +50,17 @@ struct node {
 	uint32_t left, right;
 	uint64_t value, mask;
 	char *glob;
-	uint8_t *marks; /* bound: by function number, by lane */
+	uint8_t *marks; /* bound: by function number (MEANT ...), by lane */
 	uint32_t nmarks;
 	struct data_number number; /* data, without a mask */
 	struct data_types types;   /* bound */
 };
 
+/* Of a number's modules: events lie in several. */
+enum { MEANT = 1, NOT_MEANT = 2, BOTH = MEANT | NOT_MEANT };
+
 struct condition {
+	const struct trace *t; /* bound to it, or NULL: what is being recorded */
 	VEC(struct node) nodes;
 	uint32_t root;
 };
@@ -413,10 +417,10 @@ void condition_free(struct condition *c)
 
 /* ---- names ---- */
 
-static void mark(struct node *n, uint32_t i)
+static void mark(struct node *n, uint32_t i, uint8_t bits)
 {
 	if (i < n->nmarks)
-		n->marks[i] = 1;
+		n->marks[i] |= bits;
 }
 
 static bool is_module_meant(const struct node *n, const char *module)
@@ -439,7 +443,9 @@ static void bind_names(struct node *n, const struct trace_names *names)
 	n->marks = xcalloc(n->nmarks + 1, 1);
 	for (size_t i = 0; i < names->n; i++)
 		if (is_name_meant(n, &names->v[i]))
-			mark(n, names->v[i].n);
+			mark(n, names->v[i].n, MEANT);
+		else if (n->field == FIELD_MODULE)
+			mark(n, names->v[i].n, NOT_MEANT);
 }
 
 static bool is_lane_meant(const struct node *n, const struct trace_lane *l,
@@ -497,6 +503,7 @@ void condition_bind_names(struct condition *c, const struct trace_names *names)
 
 void condition_bind_lanes(struct condition *c, const struct trace *t)
 {
+	c->t = t;
 	vec_for(&c->nodes, n)
 		if (is_about_lanes(n))
 			make_room(n, (uint32_t)t->nlanes);
@@ -514,6 +521,24 @@ void condition_bind(struct condition *c, const struct trace *t)
 	condition_bind_lanes(c, t);
 }
 
+static bool is_any_meant(const struct node *n)
+{
+	for (uint32_t i = 0; i < n->nmarks; i++)
+		if (n->marks[i] & MEANT)
+			return true;
+	return false;
+}
+
+static bool is_about_modules(const struct node *n)
+{
+	return n->op == OP_TEST && n->field == FIELD_MODULE;
+}
+
+static inline uint8_t marks_of(const struct node *n, uint32_t event)
+{
+	return event / 2 < n->nmarks ? n->marks[event / 2] : 0;
+}
+
 const char *condition_unknown_name(const struct condition *c, bool lanes)
 {
 	for (size_t i = 0; i < c->nodes.n; i++) {
@@ -521,8 +546,23 @@ const char *condition_unknown_name(const struct condition *c, bool lanes)
 
 		if (n->op != OP_TEST || !n->glob || !n->nmarks || (!lanes && is_about_lanes(n)))
 			continue;
-		if (!memchr(n->marks, 1, n->nmarks))
+		if (!is_any_meant(n))
 			return n->glob;
+	}
+	return NULL;
+}
+
+const char *condition_unsure_event(const struct condition *c)
+{
+	for (size_t i = 0; c->t && i < c->nodes.n; i++) {
+		const struct node *n = &c->nodes.v[i];
+
+		for (size_t k = 0; is_about_modules(n) && k < c->t->nuser_events; k++) {
+			const struct trace_user_event *u = &c->t->user_events[k];
+
+			if (marks_of(n, KRON_EVENT_ENTRY(u->n)) == BOTH && !u->in_programs)
+				return u->name;
+		}
 	}
 	return NULL;
 }
@@ -571,11 +611,24 @@ static inline uint64_t number_of(const struct node *n, const struct trace_event 
 
 static inline bool is_event_meant(const struct node *n, uint32_t event)
 {
-	bool is = event / 2 < n->nmarks && n->marks[event / 2];
+	bool is = marks_of(n, event) & MEANT;
 
 	if (n->field == FIELD_ENTRY || n->field == FIELD_EXIT)
 		is = is && (event & 1) == (n->field == FIELD_EXIT);
 	return is == (n->compare == CMP_EQ);
+}
+
+/* An event that lies in several modules: is this sample of one that is meant?  Nobody says it of what is being
+ * recorded: then one of them is enough. */
+static bool test_modules(const struct condition *c, const struct node *n,
+			 const struct trace_event *e)
+{
+	const struct trace_event_place *at;
+
+	if (!c->t)
+		return is_event_meant(n, e->s.event);
+	at = trace_event_place(c->t, trace_user_event_of(c->t, e->s.event), e->lane);
+	return at && is_module_meant(n, c->t->modules[at->module].path) == (n->compare == CMP_EQ);
 }
 
 static inline bool test_data(const struct node *n, const struct trace_event *e)
@@ -598,7 +651,8 @@ static inline bool test_data(const struct node *n, const struct trace_event *e)
 	}
 }
 
-static inline bool test(const struct node *n, const struct trace_event *e)
+static inline bool test(const struct condition *c, const struct node *n,
+			const struct trace_event *e)
 {
 	if (n->field == FIELD_DATA)
 		return test_data(n, e);
@@ -606,6 +660,8 @@ static inline bool test(const struct node *n, const struct trace_event *e)
 		return compare(number_of(n, e), n->compare, n->value);
 	if (is_about_lanes(n))
 		return (e->lane < n->nmarks && n->marks[e->lane]) == (n->compare == CMP_EQ);
+	if (n->field == FIELD_MODULE && marks_of(n, e->s.event) == BOTH)
+		return test_modules(c, n, e);
 	return is_event_meant(n, e->s.event);
 }
 
@@ -621,7 +677,7 @@ static bool holds(const struct condition *c, uint32_t i, const struct trace_even
 	case OP_NOT:
 		return !holds(c, n->left, e);
 	default:
-		return test(n, e);
+		return test(c, n, e);
 	}
 }
 
@@ -631,7 +687,7 @@ bool condition_holds(const struct condition *c, const struct trace_event *e)
 
 	if (e->s.event >= KRON_EVENT_SPECIAL)
 		return false;
-	return root->op == OP_TEST ? test(root, e) : holds(c, c->root, e);
+	return root->op == OP_TEST ? test(c, root, e) : holds(c, c->root, e);
 }
 
 /* ---- what the event's number alone decides ---- */
@@ -650,7 +706,7 @@ static unsigned outcomes(const struct condition *c, uint32_t i, uint32_t event)
 	unsigned a, b;
 
 	if (n->op == OP_TEST) {
-		if (!is_about_events(n))
+		if (!is_about_events(n) || (is_about_modules(n) && marks_of(n, event) == BOTH))
 			return CAN_HOLD | CAN_FAIL;
 		if (n->marks)
 			return is_event_meant(n, event) ? CAN_HOLD : CAN_FAIL;

@@ -55,6 +55,9 @@ bool condition_holds(const struct condition *c, const struct trace_event *e);
  * lanes: those of threads and processes, too.
  */
 const char *condition_unknown_name(const struct condition *c, bool lanes);
+/* An event some of whose samples cannot be told to be of a module that is asked for, or of another; NULL: there
+ * is none. */
+const char *condition_unsure_event(const struct condition *c);
 /* Does it ask for threads by name? */
 bool condition_names_threads(const struct condition *c);
 

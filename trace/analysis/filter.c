@@ -319,6 +319,13 @@ const char *trace_filter_unknown_name(const struct trace_filter *face)
 	return name ? name : f->unknown;
 }
 
+const char *trace_filter_unsure_event(const struct trace_filter *face)
+{
+	const struct filter *f = of(face);
+
+	return f->where ? condition_unsure_event(f->where) : NULL;
+}
+
 uint64_t trace_filter_fired(const struct trace_filter *f)
 {
 	return of(f)->windows.fired;

@@ -23,6 +23,8 @@ struct filter_options {
 int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err);
 /* A name in the condition or the trigger that is unknown to the trace; NULL: there is none. */
 const char *trace_filter_unknown_name(const struct trace_filter *f);
+/* As condition_unsure_event(), of its condition. */
+const char *trace_filter_unsure_event(const struct trace_filter *f);
 /* How often the trigger fired. */
 uint64_t trace_filter_fired(const struct trace_filter *f);
 /* How much it waited for in vain, because samples were lost. */

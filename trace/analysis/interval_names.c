@@ -55,8 +55,11 @@ static void index_names(struct names *x, const struct trace *t)
 	for (size_t i = 0; i < t->nuser_events; i++) {
 		const struct trace_user_event *u = &t->user_events[i];
 
-		*vec_push(&x->v) = (struct name){
-			.name = u->name, .length = strlen(u->name), .n = u->n, .module = u->module};
+		for (size_t k = 0; k < u->nplaces; k++)
+			*vec_push(&x->v) = (struct name){.name = u->name,
+							 .length = strlen(u->name),
+							 .n = u->n,
+							 .module = u->places[k].module};
 	}
 	for (size_t i = 0; i < t->nfunctions; i++) {
 		const struct trace_function *f = &t->functions[i];

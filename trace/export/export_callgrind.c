@@ -169,9 +169,12 @@ static void put_object(struct writer *w, const char *key, uint32_t function)
 {
 	const struct trace_user_event *u = trace_user_event_of(w->t, KRON_EVENT_ENTRY(function));
 
+	char *modules = u ? text_event_modules(w->t, u, false) : NULL;
+
 	fprintf(w->out, "%s=", key);
-	text_put(w->out, u ? w->t->modules[u->module].path : text_module(w->t, function));
+	text_put(w->out, modules ? modules : text_module(w->t, function));
 	putc('\n', w->out);
+	xfree(modules);
 }
 
 /* The root comes after all others and has no self time. */

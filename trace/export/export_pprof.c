@@ -113,6 +113,7 @@ static void put_function(struct pprof *p, uint32_t n)
 /* A user's event as a function, of the number that no function has. */
 static void put_event(struct pprof *p, const struct trace_user_event *u)
 {
+	const struct trace_event_place *at = trace_only_place(u);
 	char *name;
 
 	if (!export_set_add(&p->functions, u->n))
@@ -120,11 +121,14 @@ static void put_event(struct pprof *p, const struct trace_user_event *u)
 	name = xasprintf("event %s", u->name);
 	proto_uint(&p->part, FUNCTION_ID, u->n + 1ul);
 	proto_uint(&p->part, FUNCTION_NAME, put_string(p, name));
-	proto_uint(&p->part, FUNCTION_FILE, p->files[u->module]);
+	if (at)
+		proto_uint(&p->part, FUNCTION_FILE, p->files[at->module]);
 	proto_write(&p->part, PROFILE_FUNCTION, p->out);
 	proto_uint(&p->part, LOCATION_ID, u->n + 1ul);
-	proto_uint(&p->part, LOCATION_MAPPING, u->module + 1ul);
-	proto_uint(&p->part, LOCATION_ADDRESS, u->vaddr);
+	if (at) {
+		proto_uint(&p->part, LOCATION_MAPPING, at->module + 1ul);
+		proto_uint(&p->part, LOCATION_ADDRESS, at->vaddr);
+	}
 	proto_uint(&p->inner, LINE_FUNCTION, u->n + 1ul);
 	proto_message(&p->part, LOCATION_LINE, &p->inner);
 	proto_write(&p->part, PROFILE_LOCATION, p->out);

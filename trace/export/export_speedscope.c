@@ -47,12 +47,14 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct trac
 static void put_frame(struct speedscope *s, struct json *j, uint32_t n)
 {
 	const struct trace_user_event *u = trace_user_event_of(s->t, KRON_EVENT_ENTRY(n));
-	char buf[32], *name = u ? xasprintf("event %s", u->name) : NULL;
+	char buf[32], *modules = u ? text_event_modules(s->t, u, false) : NULL,
+		      *name = u ? xasprintf("event %s", u->name) : NULL;
 
 	json_open(j, '{');
 	json_kstr(j, "name", name ? name : text_function(s->t, n, buf, sizeof(buf)));
-	json_kstr(j, "file", u ? s->t->modules[u->module].path : text_module(s->t, n));
+	json_kstr(j, "file", u ? modules : text_module(s->t, n));
 	json_close(j, '}');
+	xfree(modules);
 	xfree(name);
 }
 

@@ -47,6 +47,10 @@ void report_profile(const struct trace *t, const struct profile_options *o, FILE
 int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err);
 
 /* ---- kron report --events: those of probes that users placed ---- */
+/* "module", NULL where `at` is, and then "modules": all that it may be. */
+struct json;
+void json_event_module(struct json *j, const struct trace *t, const struct trace_user_event *u,
+		       const struct trace_event_place *at);
 void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out);
 
 /* ---- kron report --callers, --callees ---- */

@@ -90,7 +90,8 @@ static void put_level(unsigned level, FILE *out)
 static void put_user_event(const struct trace *t, const struct trace_event *e,
 			   const struct trace_user_event *u, FILE *out)
 {
-	char value[VALUE_TEXT];
+	const struct trace_event_place *at = trace_event_place(t, u, e->lane);
+	char value[VALUE_TEXT], *modules = at ? NULL : text_event_modules(t, u, true);
 
 	fputs("event ", out);
 	text_put(out, u->name);
@@ -100,8 +101,9 @@ static void put_user_event(const struct trace *t, const struct trace_event *e,
 		fprintf(out, "=%s", value_text(value_of(u, e), value));
 	}
 	fputs(" [", out);
-	text_put(out, text_base(t->modules[u->module].path));
+	text_put(out, at ? text_base(t->modules[at->module].path) : modules);
 	fputc(']', out);
+	xfree(modules);
 	put_level(u->level, out);
 }
 
@@ -310,7 +312,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 		}
 		if (e->memory && e->memory->is_cut)
 			json_key(&j, "cut"), json_bool(&j, true);
-		json_kstr(&j, "module", t->modules[u->module].path);
+		json_event_module(&j, t, u, trace_event_place(t, u, e->lane));
 	}
 	json_close(&j, '}');
 }

@@ -14,6 +14,8 @@
 struct tally {
 	const struct trace_user_event *event;
 	uint64_t count;
+	const struct trace_event_place *place; /* that its samples are of */
+	bool of_several;                       /* or they are of several, or do not say which */
 	uint64_t first_tsc, last_tsc;
 	uint64_t numbers; /* of them have a payload that is a number */
 	uint64_t unreadable, nan;
@@ -21,12 +23,16 @@ struct tally {
 	struct value lowest, highest; /* payload */
 };
 
-static void add_sample(struct tally *v, const struct trace_event *e)
+static void add_sample(struct tally *v, const struct trace *t, const struct trace_event *e)
 {
+	const struct trace_event_place *place = trace_event_place(t, v->event, e->lane);
 	const struct value x = value_of(v->event, e);
 
-	if (!v->count++)
+	if (!v->count++) {
 		v->first_tsc = e->tsc;
+		v->place = place;
+	}
+	v->of_several |= !place || place != v->place;
 	v->last_tsc = e->tsc > v->last_tsc ? e->tsc : v->last_tsc;
 	if (!value_is_number(x)) {
 		v->unreadable += x.memory->is_unreadable;
@@ -64,7 +70,7 @@ static struct tally *count_events(const struct trace *t)
 		const struct trace_user_event *u = trace_user_event_of(t, e.s.event);
 
 		if (u)
-			add_sample(&v[u - t->user_events], &e);
+			add_sample(&v[u - t->user_events], t, &e);
 	}
 	trace_cursor_close(c);
 	qsort(v, t->nuser_events, sizeof(*v), by_count);
@@ -98,6 +104,25 @@ static void put_value(FILE *out, const struct tally *v, struct value value, int 
 		fprintf(out, "  %*s", width, "-");
 }
 
+/* NULL: of several, or nobody can tell. */
+static const struct trace_event_place *place_of(const struct tally *v)
+{
+	if (!v->count)
+		return trace_only_place(v->event);
+	return v->of_several ? NULL : v->place;
+}
+
+static void put_modules(const struct trace *t, const struct tally *v, FILE *out)
+{
+	const struct trace_event_place *at = place_of(v);
+	char *modules = at ? NULL : text_event_modules(t, v->event, true);
+
+	fputs(" [", out);
+	text_put(out, at ? text_base(t->modules[at->module].path) : modules);
+	fputs("]\n", out);
+	xfree(modules);
+}
+
 static void put_row(const struct trace *t, const struct tally *v, int width, FILE *out)
 {
 	char count[STR_NUMBER];
@@ -111,9 +136,20 @@ static void put_row(const struct trace *t, const struct tally *v, int width, FIL
 		fputc(' ', out);
 		text_put(out, v->event->payload);
 	}
-	fputs(" [", out);
-	text_put(out, text_base(t->modules[v->event->module].path));
-	fputs("]\n", out);
+	put_modules(t, v, out);
+}
+
+void json_event_module(struct json *j, const struct trace *t, const struct trace_user_event *u,
+		       const struct trace_event_place *at)
+{
+	json_kstr(j, "module", at ? t->modules[at->module].path : NULL);
+	if (at)
+		return;
+	json_key(j, "modules");
+	json_open(j, '[');
+	for (size_t i = 0; i < u->nplaces; i++)
+		json_str(j, t->modules[u->places[i].module].path);
+	json_close(j, ']');
 }
 
 static void put_object(struct json *j, const struct trace *t, const struct tally *v)
@@ -123,8 +159,11 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	json_ku64(j, "number", v->event->n);
 	json_ku64(j, "level", v->event->level);
 	json_kstr(j, "kind", v->event->resource ? "resource" : "trace");
-	json_kstr(j, "module", t->modules[v->event->module].path);
-	json_ku64(j, "address", v->event->vaddr);
+	json_event_module(j, t, v->event, place_of(v));
+	if (place_of(v))
+		json_ku64(j, "address", place_of(v)->vaddr);
+	else
+		json_kstr(j, "address", NULL);
 	json_ku64(j, "count", v->count);
 	json_key(j, "per_second");
 	json_f64(j, rate_of(t, v));

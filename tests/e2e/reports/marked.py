@@ -145,6 +145,38 @@ def what_is_asked():
     need("never happened" not in kron("report", "--events", "t").stdout, "all happened")
 
 
+def modules_of(*options):
+    """[count, module, modules] of each event, and what else is said."""
+    r = kron("report", "--events", "--json", *options, "t")
+    return [(x["count"], x["module"] and os.path.basename(x["module"]), len(x.get("modules", []))) for x in json.loads(r.stdout)], r.stderr
+
+
+def several_modules():
+    """One event in two programs, and in two libraries: a process says which program it was, and nothing which library."""
+    work = "__attribute__((noinline)) int work(int i) { return i * %d + 1; }"
+    main = "int main(void) { volatile int t = 0; for (int i = 0; i < %d; i++) t += work(i); return 0; }"
+    compile_text("one", work % 3 + main % 9)
+    compile_text("two", work % 5 + main % 4)
+    kron("record", "-q", "-o", "t", "-p", "W=work", "sh", "-c", "./one; ./two; ./one")
+    need(modules_of() == ([(22, None, 2)], ""), modules_of())
+    for options in ("module=one",), ("process=one",), ("not module=two",), ("module!=two",):
+        need(modules_of("--where", *options) == ([(18, "one", 0)], ""), (options, modules_of("--where", *options)))
+    need(modules_of("--where", "module=two or cpu=999") == ([(4, "two", 0)], ""), "two")
+    rows = [line for line in kron("dump", "t").stdout.splitlines() if "event W" in line]
+    need([row.endswith("[one]") for row in rows] == [True] * 9 + [False] * 4 + [True] * 9, rows)
+    need("W [one and 1 more]" in kron("report", "t").stdout, kron("report", "t").stdout)
+    for name, n in ("a", 3), ("b", 5):
+        compile_text(f"{name}.so", work % n, "-shared", "-fPIC")
+    compile_text("opens", """#include <dlfcn.h>
+        int main(int argc, char **argv) { for (int i = 1; i < argc; i++)
+            ((int (*)(int))dlsym(dlopen(argv[i], RTLD_NOW), "work"))(i); return 0; }""", "-ldl")
+    kron("record", "-q", "-o", "t", "-p", "P=[ab].so:work", "./opens", "./a.so", "./b.so", "./a.so")
+    need(modules_of() == ([(3, None, 2)], ""), modules_of())
+    rows, said = modules_of("--where", "module=a.so")
+    need(rows[0][0] == 0 and "'P' is of several modules" in said, (rows, said))
+    need("event P [a.so and 1 more]" in kron("dump", "t").stdout, "dump")
+
+
 def main():
     with Suite("marked") as s:
         s.case("calls across losses", across_losses)
@@ -152,6 +184,7 @@ def main():
         s.case("values that are no numbers", not_a_number)
         s.case("conditions on values with a type", by_type)
         s.case("reports of events, and of no functions", what_is_asked)
+        s.case("an event of several modules", several_modules)
 
 
 if __name__ == "__main__":

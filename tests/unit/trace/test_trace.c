@@ -482,10 +482,11 @@ static void tables_that_lie(void **state)
 
 /* ---- names that are kept while they are written ---- */
 
-static const struct trace_name *name_of(const struct trace_names *names, uint32_t n)
+static const struct trace_name *name_of(const struct trace_names *names, uint32_t n,
+					const char *module)
 {
 	for (size_t i = 0; i < names->n; i++)
-		if (names->v[i].n == n)
+		if (names->v[i].n == n && !strcmp(names->v[i].module, module))
 			return &names->v[i];
 	fail_msg("%u has no name", n);
 	return NULL;
@@ -525,7 +526,7 @@ static void are_same_names(void *ctx, const struct trace_names *kept)
 	assert_int_equal(kept->limit, read->limit);
 	assert_int_equal(kept->jumps.n, read->jumps.n);
 	for (size_t i = 0; i < read->n; i++)
-		is_same_name(name_of(kept, read->v[i].n), &read->v[i]);
+		is_same_name(name_of(kept, read->v[i].n, read->v[i].module), &read->v[i]);
 	for (size_t j = 0; j < read->jumps.n; j++)
 		is_same_jump(&kept->jumps, &read->jumps, j);
 }
@@ -570,7 +571,8 @@ static void names_are_kept(void **state)
 		trace_writer_jump(w, &jumps[i]);
 	trace_writer_event(w, &(struct trace_event_line){.n = 20, .module_id = 3, .name = "mine"});
 	compare_names(w, &seen);
-	/* lower numbers, what jumps of the other module lead to, and an event that is there */
+	/* lower numbers, what jumps of the other module lead to, and an event that is there, which lies in
+	 * both */
 	trace_writer_module(w, &(struct trace_module_line){.id = 2, .path = "/lib/b.so"});
 	trace_writer_function(
 		w, &(struct trace_function_line){

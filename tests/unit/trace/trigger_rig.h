@@ -25,7 +25,9 @@ enum { LANES = 4 };
 
 static struct trace_function functions[] = {
 	{.n = 0, .name = "f"}, {.n = 1, .name = "g"}, {.n = 2, .name = "h"}};
-static struct trace_user_event user_events[] = {{.n = 3, .name = "u", .payload = ""}};
+static struct trace_event_place places[] = {{.module = 0}};
+static struct trace_user_event user_events[] = {
+	{.n = 3, .name = "u", .payload = "", .places = places, .nplaces = 1}};
 static struct trace_module modules[] = {{.path = "/bin/m"}};
 static struct trace_lane lanes[LANES] = {
 	{.proc_uid = 1, .tid = 10, .name = "main"},
