@@ -16,6 +16,10 @@ void event_add_place(struct trace_user_event *u, struct trace_event_place place)
 	for (size_t i = 0; i < u->nplaces; i++) {
 		if (u->places[i].module != place.module)
 			continue;
+		if (u->places[i].vaddr != place.vaddr) { /* another probe of this name */
+			place.wanted += u->places[i].wanted;
+			place.refused += u->places[i].refused;
+		}
 		u->places[i] = place;
 		return;
 	}
@@ -54,4 +58,30 @@ const struct trace_event_place *trace_event_place(const struct trace *t,
 		if (!strcmp(t->modules[u->places[i].module].path, p->exe))
 			return &u->places[i];
 	return NULL;
+}
+
+static const char *sentence_of(const struct trace *t, uint32_t module, const char *key)
+{
+	for (size_t i = 0; i < t->nrefusals; i++)
+		if (t->refusals[i].place && t->refusals[i].module == module &&
+		    t->refusals[i].text[0] && !strcmp(t->refusals[i].key, key))
+			return t->refusals[i].text;
+	return key;
+}
+
+uint64_t trace_event_refused(const struct trace *t, const struct trace_user_event *u,
+			     uint64_t *wanted, const char **why)
+{
+	uint64_t refused = 0;
+
+	*wanted = 0;
+	for (size_t i = 0; i < u->nplaces; i++) {
+		const struct trace_event_place *p = &u->places[i];
+
+		if (!refused && p->refused)
+			*why = sentence_of(t, p->module, p->why);
+		refused += p->refused;
+		*wanted += p->wanted;
+	}
+	return refused;
 }

@@ -23,10 +23,11 @@
  *               has it not]), to an `import` (target: its
  *               name, which any module may have), or `unknown` (through a pointer)
  *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
- *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
+ *               payload TAB module_id TAB vaddr(hex) TAB name [TAB refused]   its samples carry 2n; n is no
  *               function's number; payload: what the high word is called, empty without one, and
  *               with :TYPE where it has one (trace/value.h);
  *               module and vaddr: of its first place there; a line each for an n that lies in several modules
+ *               refused: "1/3 no-room", where one of its three places in the module got no probe, and why the first
  *   refusals    text: module_id TAB entry|exit|place TAB key TAB count TAB sentence
  *               (no sentence in older traces)
  *   imports     text, a line for each stub of a module by which it calls a function that is

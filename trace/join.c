@@ -259,9 +259,12 @@ static struct trace_user_event whole_event(const struct join *j, const struct tr
 
 	e.places = NULL;
 	e.nplaces = 0;
-	for (size_t i = 0; i < u->nplaces; i++)
-		event_add_place(&e, (struct trace_event_place){j->module_at.v[u->places[i].module],
-							       u->places[i].vaddr});
+	for (size_t i = 0; i < u->nplaces; i++) {
+		struct trace_event_place p = u->places[i];
+
+		p.module = j->module_at.v[p.module];
+		event_add_place(&e, p);
+	}
 	return e;
 }
 

@@ -67,9 +67,13 @@ struct trace_value_type {
 	uint8_t bits;
 	uint8_t count; /* not 0: an array of so many */
 };
+#define TRACE_WHY 32
 struct trace_event_place {
 	uint32_t module; /* index into modules */
 	uint64_t vaddr;
+	uint64_t wanted,
+		refused;     /* places that got no probe, of how many; 0, 0: none, of who knows */
+	char why[TRACE_WHY]; /* the key of the first one's refusal */
 };
 struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
 	uint32_t n;
@@ -295,6 +299,9 @@ static inline const struct trace_event_place *trace_only_place(const struct trac
  */
 const struct trace_event_place *trace_event_place(const struct trace *t,
 						  const struct trace_user_event *u, uint32_t lane);
+/* Places that got no probe, in all modules; of how many, and why (a sentence).  0: all got theirs. */
+uint64_t trace_event_refused(const struct trace *t, const struct trace_user_event *u,
+			     uint64_t *wanted, const char **why);
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid); /* or NULL */
 /*
  * One more than the highest function number, for arrays by number (calloc'ed ones: most of it

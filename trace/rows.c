@@ -206,7 +206,8 @@ bool row_event(struct row *r, void *line)
 
 	return number_to(r, FUNCTION_MAX, &e->n) && level_of(r, &e->level) &&
 	       flag(r, "trace", "resource", &e->resource) && text(r, &e->payload) &&
-	       u32(r, &e->module_id) && address(r, &e->vaddr) && text(r, &e->name);
+	       u32(r, &e->module_id) && address(r, &e->vaddr) && text(r, &e->name) &&
+	       text_if_any(r, &e->refused);
 }
 
 bool row_refusal(struct row *r, void *line)

@@ -45,6 +45,8 @@ struct trace_event_line {
 	const char *payload; /* what the value is called; empty: there is none */
 	uint64_t vaddr;
 	const char *name;
+	const char
+		*refused; /* "1/3 no-room": places of so many that got no probe, and why; or NULL */
 };
 enum trace_refused { TRACE_REFUSED_ENTRY, TRACE_REFUSED_EXIT, TRACE_REFUSED_PLACE };
 struct trace_refusal_line {

@@ -8,6 +8,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +252,16 @@ static void user_event_free(struct trace_user_event *u)
 	xfree(u->places);
 }
 
+static struct trace_event_place place_of(const struct trace_event_line *x, uint32_t module)
+{
+	struct trace_event_place p = {.module = module, .vaddr = x->vaddr};
+
+	if (x->refused &&
+	    sscanf(x->refused, "%" SCNu64 "/%" SCNu64 " %31s", &p.refused, &p.wanted, p.why) != 3)
+		p.refused = p.wanted = 0;
+	return p;
+}
+
 /* Those of a line before this one of the same number come before its own. */
 static void join_places(struct trace_user_event *before, struct trace_user_event *u)
 {
@@ -281,8 +293,7 @@ static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *ma
 					       .name = xstrdup(x.name),
 					       .payload = xstrdup(x.payload)};
 		u->type = value_type_take(u->payload);
-		event_add_place(u, (struct trace_event_place){
-					   module_index(t, x.module_id, nknown, made), x.vaddr});
+		event_add_place(u, place_of(&x, module_index(t, x.module_id, nknown, made)));
 	}
 	table_close(&l);
 	order_sort(&order);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* module_probes.c - see module_probes.h */
+#define _GNU_SOURCE
 #include "collect/modules/module_probes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -297,8 +299,38 @@ int module_probes_number(struct modules *ms, struct module *m, struct err *err)
 
 /* ---- tables ---- */
 
-static int write_event(struct modules *ms, const struct module *m, uint32_t id, size_t i)
+/* Of an event: its places, those that got no probe, and why the first did not. */
+struct wanted {
+	uint64_t places, refused;
+	enum refusal why;
+};
+
+/* What is never executed is no loss. */
+static struct wanted *count_wanted(const struct module *m)
 {
+	struct wanted *v = xcalloc(m->probes.found.events.n + 1, sizeof(*v));
+
+	for (size_t i = 0; i < m->full->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[i];
+		struct wanted *w;
+
+		if (p->kind != PROBE_PLACE || p->event >= m->probes.found.events.n ||
+		    p->refusal == REFUSAL_NOT_REACHED)
+			continue;
+		w = &v[p->event];
+		w->places++;
+		if (p->site == UINT32_MAX && !w->refused++)
+			w->why = p->refusal;
+	}
+	return v;
+}
+
+static int write_event(struct modules *ms, const struct module *m, uint32_t id, size_t i,
+		       const struct wanted *w)
+{
+	char *refused = w->refused ? xasprintf("%" PRIu64 "/%" PRIu64 " %s", w->refused, w->places,
+					       refusal_key(w->why))
+				   : NULL;
 	const struct resolved_event *e = &m->probes.found.events.v[i];
 	const struct probe_spec *s = &set_of(ms, m)->specs.v[e->spec];
 	const struct trace_event_line line = {.n = m->probes.events[i],
@@ -307,9 +339,12 @@ static int write_event(struct modules *ms, const struct module *m, uint32_t id, 
 					      .payload = resolve_payload(e, s),
 					      .module_id = id,
 					      .vaddr = e->vaddr,
-					      .name = e->name};
+					      .name = e->name,
+					      .refused = refused};
+	int code = journal_put_locked(ms->journal, trace_writer_event, &line);
 
-	return journal_put_locked(ms->journal, trace_writer_event, &line);
+	xfree(refused);
+	return code;
 }
 
 static int write_refusals(struct modules *ms, const struct module *m, uint32_t id)
@@ -327,10 +362,12 @@ static int write_refusals(struct modules *ms, const struct module *m, uint32_t i
 
 int module_probes_write(struct modules *ms, const struct module *m, uint32_t id)
 {
+	struct wanted *wanted = count_wanted(m);
 	int code = 0;
 
 	for (size_t i = 0; i < m->probes.found.events.n && !code; i++)
-		code = write_event(ms, m, id, i);
+		code = write_event(ms, m, id, i, &wanted[i]);
+	xfree(wanted);
 	return code ? code : write_refusals(ms, m, id);
 }
 

@@ -152,6 +152,19 @@ void json_event_module(struct json *j, const struct trace *t, const struct trace
 	json_close(j, ']');
 }
 
+static void put_refused_json(struct json *j, const struct trace *t,
+			     const struct trace_user_event *u)
+{
+	const char *why;
+	uint64_t wanted, refused = trace_event_refused(t, u, &wanted, &why);
+
+	if (!refused)
+		return;
+	json_ku64(j, "places", wanted);
+	json_ku64(j, "refused_places", refused);
+	json_kstr(j, "refused", why);
+}
+
 static void put_object(struct json *j, const struct trace *t, const struct tally *v)
 {
 	json_open(j, '{');
@@ -165,6 +178,7 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	else
 		json_kstr(j, "address", NULL);
 	json_ku64(j, "count", v->count);
+	put_refused_json(j, t, v->event);
 	json_key(j, "per_second");
 	json_f64(j, rate_of(t, v));
 	json_kstr(j, "payload", v->event->payload[0] ? v->event->payload : NULL);
@@ -183,6 +197,43 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	json_close(j, '}');
 }
 
+/* None of its places got a probe: nobody knows how often it happened. */
+static bool is_refused(const struct trace *t, const struct trace_user_event *u)
+{
+	const char *why;
+	uint64_t wanted, refused = trace_event_refused(t, u, &wanted, &why);
+
+	return refused && refused == wanted;
+}
+
+#define REFUSED_SHOWN 20u
+
+/* Those whose samples are not all that happened. */
+static void put_refused(const struct trace *t, FILE *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		const char *why;
+		uint64_t wanted;
+		uint64_t refused = trace_event_refused(t, &t->user_events[i], &wanted, &why);
+
+		if (!refused || n++ >= REFUSED_SHOWN)
+			continue;
+		text_put(out, t->user_events[i].name);
+		if (wanted == 1)
+			fputs(" could not be placed: ", out);
+		else
+			fprintf(out,
+				": %" PRIu64 " of %" PRIu64 " places could not be had, the first: ",
+				refused, wanted);
+		text_put(out, why);
+		fputc('\n', out);
+	}
+	if (n > REFUSED_SHOWN)
+		fprintf(out, "and %zu more that were not, or not everywhere\n", n - REFUSED_SHOWN);
+}
+
 void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 {
 	struct tally *v = count_events(t);
@@ -196,7 +247,7 @@ void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 		fprintf(out, "%12s  %12s  %*s  %*s  %5s  %s\n", "Samples", "Per second", width,
 			"Lowest", width, "Highest", "Level", "Event [Module]");
 	for (size_t i = 0; i < n; i++) {
-		silent += !v[i].count;
+		silent += !v[i].count && !is_refused(t, v[i].event);
 		if (json)
 			put_object(&j, t, &v[i]);
 		else if (v[i].count)
@@ -210,5 +261,7 @@ void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 		fprintf(out, "%12zu  more that never happened%s%s\n", silent,
 			t->filter ? " where the filter lets them through" : "",
 			t->nchanges ? " while they had a probe (kron info: when that was)" : "");
+	if (!json)
+		put_refused(t, out);
 	xfree(v);
 }

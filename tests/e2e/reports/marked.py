@@ -177,6 +177,33 @@ def several_modules():
     need("event P [a.so and 1 more]" in kron("dump", "t").stdout, "dump")
 
 
+REFUSED = """
+__asm__(".text\\n.globl tiny\\n.type tiny,@function\\ntiny: ret\\n.size tiny,.-tiny\\n"
+        ".globl tidy\\n.type tidy,@function\\ntidy: mov $1,%eax\\nret\\n.size tidy,.-tidy\\n");
+int tiny(void), tidy(void);
+__attribute__((noinline)) int never(int i) { return i * 3; }
+int main(int argc, char **argv) { if (argc > 1) return never(argc); for (int i = 0; i < 7; i++) { tiny(); tidy(); } return 0; }
+"""
+
+
+def not_placed():
+    """A probe that found no room, of a function that was called seven times: that it never happened would be wrong."""
+    compile_text("refused", REFUSED)
+    kron("record", "-q", "-o", "t", "-p", "tiny", "-p", "T=ti[nd]y", "-p", "never", "--", "./refused")
+    said = kron("report", "--events", "t").stdout
+    need("\ntiny could not be placed: no five bytes" in said, said)
+    need("\nT: 1 of 2 places could not be had, the first: no five bytes" in said, said)
+    need("1  more that never happened\n" in said, said)
+    events = {x["event"]: x for x in json.loads(kron("report", "--events", "--json", "t").stdout)}
+    need([(events[n]["count"], events[n].get("places"), events[n].get("refused_places")) for n in ("tiny", "T", "never")]
+         == [(0, 1, 1), (7, 2, 1), (0, None, None)], events)
+    need("no five bytes" in events["T"]["refused"], events)
+    os.rename("t", "u")
+    kron("record", "-q", "-o", "t", "-p", "tiny", "-p", "T=ti[nd]y", "--", "./refused")
+    said = kron("report", "--events", "t", "u").stdout
+    need(said.count("\nT: 1 of 2 places") == 1 and "  14 " in said, said)
+
+
 def main():
     with Suite("marked") as s:
         s.case("calls across losses", across_losses)
@@ -185,6 +212,7 @@ def main():
         s.case("conditions on values with a type", by_type)
         s.case("reports of events, and of no functions", what_is_asked)
         s.case("an event of several modules", several_modules)
+        s.case("probes that found no room", not_placed)
 
 
 if __name__ == "__main__":
