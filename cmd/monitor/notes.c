@@ -30,7 +30,7 @@ void notes_on_variables(struct monitor *m, const char *when)
 	vec_for(&m->variables.v, v) {
 		const char *trouble = monitor_variable_trouble(v, text, sizeof(text));
 
-		if (trouble)
+		if (trouble && ((v->was_sought && !v->was_found) || !*when || v->was_alive))
 			fprintf(stderr, "kron: --var %s: %s%s\n", v->name, trouble, when);
 	}
 }

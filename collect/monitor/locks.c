@@ -305,6 +305,14 @@ static void look_for_library(struct locks *l, pid_t pid)
 	process_maps_free(&maps);
 }
 
+void monitor_locks_find(struct locks *l, pid_t pid)
+{
+	if (!l->v.n)
+		return;
+	monitor_variables_find(&l->symbols, pid);
+	look_for_library(l, pid);
+}
+
 void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 {
 	struct waiters w;
@@ -312,8 +320,7 @@ void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 
 	if (!l->v.n)
 		return;
-	monitor_variables_find(&l->symbols, pid);
-	look_for_library(l, pid);
+	monitor_locks_find(l, pid);
 	look_for_waiters(&w, pid);
 	l->has_seen_threads |= w.is_known;
 	thread = process_memory_thread(pid);
@@ -322,12 +329,15 @@ void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out)
 		out += columns_of(&l->v.v[i]);
 	}
 	vec_free(&w.at);
+	l->was_alive |= process_image(pid) != 0;
 }
 
 const char *monitor_lock_trouble(const struct locks *l, const struct lock *k)
 {
 	const struct watched_variable *v = &l->symbols.v.v[k->symbol];
 
+	if (!v->was_found && !v->was_sought)
+		return "the program ended before it could be looked for";
 	if (!v->was_found)
 		return v->is_ambiguous ? "there are several static variables of this name"
 				       : "the program and its libraries have no such variable";
@@ -335,6 +345,8 @@ const char *monitor_lock_trouble(const struct locks *l, const struct lock *k)
 		return k->is_typed || k->offset
 			       ? "the variable is too short for it"
 			       : "its size is not that of a mutex; say what it is, like NAME:rwlock, or NAME:mutex of one that has more in it";
+	if (!l->was_alive)
+		return "the program ended before it could be read";
 	if (!l->is_glibc)
 		return "the program has no libc.so.6 of glibc: how its locks are laid out is not known";
 	return l->has_seen_threads

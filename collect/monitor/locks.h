@@ -32,6 +32,7 @@ struct locks {
 	struct variables symbols;
 	uint64_t image; /* of which the C library was looked for */
 	bool is_glibc;
+	bool was_alive;        /* the process, when they were read */
 	bool has_seen_threads; /* it could be read what they wait for */
 };
 
@@ -40,6 +41,8 @@ int monitor_locks_add(struct locks *l, const char *text, struct err *err);
 /* The names of its columns, LOCK_COLUMNS of them; NULL from the first that it has not. */
 void monitor_lock_columns(const struct lock *k, const char *names[LOCK_COLUMNS]);
 size_t monitor_locks_columns(const struct locks *l);
+/* Where they are now. */
+void monitor_locks_find(struct locks *l, pid_t pid);
 /* out: a reading for each column. */
 void monitor_locks_read(struct locks *l, pid_t pid, struct reading *out);
 /* Why nothing is known of it, as far as anybody has looked; NULL: something is. */

@@ -473,6 +473,24 @@ static uint64_t next_after(const struct monitor *m, uint64_t planned)
 	return planned;
 }
 
+#define LOOK_NS 20000000u
+
+/* Names are looked for early: then a program that ends during its first interval has been asked, and one that ends with
+ * it can be read at once.  What it executes first has hardly begun before.  False: the monitor is to end. */
+static bool look_early(struct monitor *m, uint64_t end)
+{
+	const uint64_t half = m->every_ns / 2;
+	const uint64_t when = m->start_ns + (half < LOOK_NS ? half : LOOK_NS);
+
+	if (!m->pid || when >= end || (!m->variables.v.n && !m->locks.v.n))
+		return true;
+	if (!wait_until(m, when))
+		return false;
+	monitor_variables_find(&m->variables, m->pid);
+	monitor_locks_find(&m->locks, m->pid);
+	return true;
+}
+
 static void *run(void *ctx)
 {
 	struct monitor *m = ctx;
@@ -482,6 +500,8 @@ static void *run(void *ctx)
 		return NULL;
 	next = m->start_ns + m->every_ns;
 	end = m->for_ns ? m->start_ns + m->for_ns : UINT64_MAX;
+	if (!look_early(m, end))
+		return NULL;
 	while (wait_until(m, next < end ? next : end)) {
 		take(m, m->freezer);
 		if (clock_ns(CLOCK_MONOTONIC) >= end) {

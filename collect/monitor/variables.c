@@ -309,9 +309,11 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 	if (elf_image_open(&img, path, &err) && elf_image_open(&img, m->path, &err))
 		return;
 	if (bias_of(img, m, &bias)) {
-		vec_for(&v->v, k)
+		vec_for(&v->v, k) {
+			k->was_sought = true;
 			if (is_wanted(k, turn))
 				look_for(k, img, bias, m, turn);
+		}
 	}
 	elf_image_close(img);
 }
@@ -374,6 +376,20 @@ static void end_look(struct variables *v)
 			k->addr = 0;
 }
 
+/* It has ended meanwhile: what was not found then may be there all the same. */
+static void forget_look(struct variables *v, bool was_sought)
+{
+	vec_for(&v->v, k) {
+		if (k->was_found)
+			continue;
+		k->was_sought = was_sought;
+		xfree(k->why);
+		k->why = NULL;
+		k->too_short = 0;
+		k->is_ambiguous = false;
+	}
+}
+
 static bool is_turn_needed(const struct variables *v, int turn)
 {
 	for (size_t i = 0; i < v->v.n; i++)
@@ -386,6 +402,7 @@ static void look(struct variables *v, pid_t pid)
 {
 	struct process_maps maps;
 	struct err err;
+	const bool was_sought = v->v.n && v->v.v[0].was_sought;
 	char *exe;
 
 	if ((are_all_found(v) && are_all_the_programs(v)) || process_maps_read(&maps, pid, &err))
@@ -403,6 +420,8 @@ static void look(struct variables *v, pid_t pid)
 					look_in(v, pid, &maps.v[i], turn);
 			}
 		end_look(v);
+		if (!process_image(pid))
+			forget_look(v, was_sought);
 		xfree(exe);
 		v->mapped = maps.n;
 	}
@@ -461,8 +480,10 @@ const char *monitor_variable_trouble(const struct watched_variable *k, char *tex
 {
 	const char *missing = monitor_variable_missing(k, text, size);
 
-	if (missing || has_readable_size(k))
+	if (missing)
 		return missing;
+	if (has_readable_size(k))
+		return k->was_alive ? NULL : "the program ended before it could be read";
 	snprintf(text, size, "it has %u bytes; say which type, like %s:u32", k->bytes, k->name);
 	return text;
 }
@@ -475,6 +496,8 @@ const char *monitor_variable_missing(const struct watched_variable *k, char *tex
 		return NULL;
 	else if (k->why)
 		snprintf(text, size, "%s", k->why);
+	else if (!k->was_sought)
+		snprintf(text, size, "the program ended before it could be looked for");
 	else if (k->too_short)
 		snprintf(text, size, "it has %u bytes, fewer than its type", k->too_short);
 	else
@@ -537,6 +560,14 @@ static void drop_changed(const struct variables *v, pid_t pid, struct reading *o
 		memset(out, 0, v->v.n * sizeof(*out));
 }
 
+static void note_alive(struct variables *v, pid_t pid)
+{
+	const bool is_alive = process_image(pid) != 0;
+
+	vec_for(&v->v, k)
+		k->was_alive |= is_alive && k->was_found;
+}
+
 void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
 {
 	pid_t thread;
@@ -548,4 +579,5 @@ void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
 	for (size_t i = 0; i < v->v.n; i++)
 		read_one(&v->v.v[i], thread, &out[i]);
 	drop_changed(v, pid, out);
+	note_alive(v, pid);
 }

@@ -30,8 +30,10 @@ struct watched_variable {
 	struct {        /* the library that has it; ino 0: it is the program's own, and stays */
 		uint64_t start, end, dev, ino;
 	} home;
-	bool is_value; /* it is to be read, and not only where it is to be known */
+	bool is_value;   /* it is to be read, and not only where it is to be known */
+	bool was_sought; /* in a file of the process, that is */
 	bool was_found;
+	bool was_alive;     /* the process, when it had been found and was read */
 	bool is_unfit;      /* what has the name is not what is asked for */
 	int turn;           /* in which it was found: enum turn */
 	bool is_ambiguous;  /* statics of this name are several */

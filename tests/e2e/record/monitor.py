@@ -156,8 +156,12 @@ def variables():
     seen = [n for n in seen if n is not None]
     need(len(seen) > 2 and seen == sorted(seen) and 0 < seen[-1] <= 400000, seen)
     need(rows[1]["events"]["level"] == -7 and rows[1]["events"]["share"] == 0.25, rows[1])
-    r = monitor("--every", "20ms", "--var", "nothing_of_this_name", "--", "./p", "1", "1000")
+    r = monitor("--every", "20ms", "--var", "nothing_of_this_name", "--", "./p", "1", "4000000")
     need("have no such variable" in r.stderr, r.stderr)
+    # one that ends at once has been asked, or it was too late
+    tap.compile_text("short", "struct s { int a, len; } first, *head = &first; int gv = 3; int main(void) { return gv + 2; }", "-g")
+    r = monitor("--every", "60s", "--var", "gv", "--var", "head->len", "--", "./short")
+    need([("ended before it could be" in line) for line in r.stderr.splitlines()] == [True, True] and "/proc" not in r.stderr, r.stderr)
     # at the first interval, while it runs, and at the end
     p = subprocess.Popen(
         [KRON, "monitor", "--every", "20ms", "--var", "nothing:s32", "--var", "level:u64", "--", "./p", "1", "2000000000"],

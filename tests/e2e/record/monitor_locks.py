@@ -60,12 +60,22 @@ def locks(*how):
 
 def troubles():
     tap.compile_c("p", "bins/monitor/locked.c")
-    for lock, words in (("rwlock", "its size is not that of a mutex"), ("absent", "no such variable"), ("queue", "its size is not that of a mutex"), ("queue+16:mutex", "too short"),
+    for lock, words in (("rwlock", "its size is not that of a mutex"), ("absent", "no such variable"), ("queue", "its size is not that of a mutex"),
+                        ("queue+16:mutex", "too short"),
                         ("pool:rwlock", "too short")):
-        r = subprocess.run([KRON, "monitor", "--json", "--every", "5ms", "--lock", lock, "--", "./p"], input="xxxxxx", capture_output=True, text=True, timeout=LIMIT)
-        end = json.loads([line for line in r.stdout.splitlines() if line.startswith("{")][-1])
-        need(r.returncode == 5 and words in r.stderr, f"{lock}: {r.stderr}")
+        p = subprocess.Popen([KRON, "monitor", "--json", "--every", "5ms", "--lock", lock, "--", "./p"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not p.stdout.readline().startswith("{"):  # it has been looked for
+            need(p.poll() is None, "no row")
+        out, err = p.communicate("xxxxxx", timeout=LIMIT)
+        end = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
+        need(p.returncode == 5 and words in err, f"{lock}: {err}")
         need(all(v is None for v in end["totals"].values()), f"{lock}: {end}")
+    # one interval, which ends with the program: it is looked for early, or it is said that it was too late
+    tap.compile_text("short", "long table[100]; int main(int c, char **v) { return c > 1 ? table[c] : 5; }")
+    for lock in "table", "table:mutex":
+        r = subprocess.run([KRON, "monitor", "--every", "60s", "--lock", lock, "--", "./short"], capture_output=True, text=True, timeout=LIMIT)
+        need(r.stderr.count("\n") == 1 and ("ended before it could be" in r.stderr or "not that of a mutex" in r.stderr), r)
     for lock, words in (("x:lock", "is no lock"), (":mutex", "no name"), ("x+y", "not where a lock can be"), ("x+3", "not where a lock can be")):
         r = subprocess.run([KRON, "monitor", "--lock", lock, "--", "touch", "started"], capture_output=True, text=True, timeout=LIMIT)
         need(r.returncode == 125 and words in r.stderr and r.stderr.count("\n") == 1, r)
