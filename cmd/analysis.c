@@ -93,13 +93,13 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 			"module= or module!= holds of them\n",
 			c->name, unknown);
 	if (analysis_filter.trigger && !trace_filter_fired(t->filter))
-		fprintf(stderr, "kron %s: the trigger never fires in this trace\n", c->name);
+		fprintf(stderr, "kron %s: the trigger never fires in %s\n", c->name, t->dir);
 	if (analysis_filter.trigger && trace_filter_unsure(t->filter))
 		fprintf(stderr,
-			"kron %s: %s times a sample that was waited for may be among those that "
+			"kron %s: in %s %s times a sample that was waited for may be among those that "
 			"were lost, or of a function whose probes were out: the trigger did not "
 			"fire then\n",
-			c->name,
+			c->name, t->dir,
 			str_thousands(number, sizeof(number), trace_filter_unsure(t->filter)));
 	return t;
 }

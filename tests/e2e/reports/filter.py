@@ -5,6 +5,7 @@ import bisect
 import fnmatch
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -336,7 +337,17 @@ def reports():
     replay = kron("replay", "--where", "function_7", "t")[0]
     need("function_7" in replay and "function_8" not in replay, replay[:500])
     _, err = kron("report", "--trigger", "no_such then thing", "t")
-    need("never fires" in err, err)
+    need("never fires in t\n" in err, err)
+    # of two traces it is said in which
+    shutil.copytree("t", "u")
+    for table in "functions", "events":
+        with open(os.path.join("u", table), "a+") as f:
+            f.seek(0)
+            text = f.read()
+            f.truncate(0)
+            f.write(text.replace("function_7", "another_7"))
+    _, err = kron("diff", "--trigger", "function_7", "t", "u")
+    need("never fires in u\n" in err and "in t\n" not in err, err)
 
 
 def wrong(text, column, option="--where"):
