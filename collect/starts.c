@@ -83,7 +83,8 @@ void starts_finish(const struct segment *seg,
 	if (missing)
 		note(ctx, missing == 1 ? last : 0,
 		     "it was started and never reported to kron: it failed to load, was killed at "
-		     "once, or is in another network namespace",
+		     "once, had too few file descriptors (ulimit -n), or is in another network "
+		     "namespace",
 		     missing);
 	for (unsigned why = 1; why < KRON_UNTRACED_REASONS; why++) {
 		uint32_t n = __atomic_load_n(&s->untraced[why], __ATOMIC_RELAXED);

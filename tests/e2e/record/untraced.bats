@@ -259,6 +259,14 @@ calls() {
 	[[ $output == *"untraced: "*"leave no room for libkron-rt.so"* ]]
 }
 
+@test "a program that may have few files open runs, and the reason may be just that" {
+	printf '#include <stdio.h>\nint main(void) { return puts("it ran") < 0; }\n' >small.c
+	gcc -O1 -o small small.c
+	run "$KRON" record -- bash -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4; exec ./small'
+	[ "$status" = 0 ]
+	[[ $output == *"it ran"* && $output == *"untraced: it was started and never reported to kron: "*"too few file descriptors (ulimit -n)"* ]]
+}
+
 # memory.c: "run FILE": FILE, copied to a file without a name, is executed; "load FILE": it is loaded as a library.
 # What runs says how often it has called work().
 from_memory() {
