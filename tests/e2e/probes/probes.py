@@ -296,11 +296,15 @@ def strace_counts(*command):
 def pack_io():
     with open("io.c", "w") as f:
         f.write("""#include <fcntl.h>
+            #include <sys/uio.h>
             #include <unistd.h>
-            int main(void) { char b[300]; int fd = open("file", O_RDWR | O_CREAT, 0600);
+            int main(void) { char b[300]; int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600);
               for (int i = 1; i < 30; i++) if (write(fd, b, i * 10) != i * 10) return 1;
               lseek(fd, 0, SEEK_SET);
               while (read(fd, b, 300) > 0) ;
+              struct iovec v[3] = {{b, 7}, {b, 8}, {b, 9}};
+              if (pwrite(fd, b, 250, 0) != 250 || pread(fd, b, 200, 4300) < 0) return 2;
+              if (writev(fd, v, 3) != 24 || lseek(fd, -5, SEEK_CUR) < 0 || readv(fd, v, 2) != 5) return 3;
               return close(fd); }""")
     subprocess.run([*tap.CC, "-O2", "-w", "-o", "io", "io.c"], check=True)
     log = strace_counts("./io")
@@ -309,9 +313,12 @@ def pack_io():
     writes = [int(x) for x in re.findall(r"write\(3, .*, (\d+)\)", log)]
     tap.need(found["write"] == writes and len(writes) == 29, found["write"])
     at = log.index('"file"')  # after what the dynamic linker reads
-    results = [int(x) for x in re.findall(r"read\(3.* = (\d+)", log[at:])]
+    results = [int(x) for x in re.findall(r"\bread\(3.* = (\d+)", log[at:])]
     tap.need(found["read_result"] == results and len(results) > 10, (found, results))
-    tap.need(len(found["lseek"]) == 1 and len(found["close"]) == 1, found.keys())
+    for name, asked in ("pread", 200), ("pwrite", 250), ("readv", 2), ("writev", 3):
+        results = [int(x) for x in re.findall(rf"\b{name}(?:64)?\(3.* = (\d+)", log[at:])]
+        tap.need((found[name], found[name + "_result"]) == ([asked], results) and len(results) == 1, (name, found, results))
+    tap.need(len(found["lseek"]) == 2 and len(found["close"]) == 1, found.keys())
 
 
 def pack_process():
