@@ -430,8 +430,8 @@ static bool take_index(struct walk *w)
 	if (w->is_bits || w->dimension >= n)
 		return FAIL(w, "is not an array before [%llu]", (unsigned long long)index);
 	if (counts[w->dimension] && index >= counts[w->dimension])
-		return FAIL(w, "has %llu elements: there is no [%llu]",
-			    (unsigned long long)counts[w->dimension], (unsigned long long)index);
+		return FAIL(w, "is beyond the array's end: [%llu] of %llu elements",
+			    (unsigned long long)index, (unsigned long long)counts[w->dimension]);
 	if (!variable_type_of(&w->type, &element) || !size_of(&element, &size))
 		return FAIL(w, "has elements of which no size is known");
 	for (unsigned i = w->dimension + 1; i < n; i++) {

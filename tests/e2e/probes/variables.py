@@ -410,7 +410,7 @@ def refused():
         tap.need(words in err, (spec, err))
     cases = [("r->flag", "is a bit-field"), ("r->big", "160 bytes"), ("r->nope", "has no member nope in struct request"),
              ("nope", "is not a variable"), ("local", "it is a local variable"), ("queue", "is a struct"),
-             ("r.id", "write ->id"), ("queue->len", "write .len"), ("r->big[40]", "has 40 elements"), ("n:u64", "has 4 bytes"),
+             ("r.id", "write ->id"), ("queue->len", "write .len"), ("r->big[40]", "[40] of 40 elements"), ("n:u64", "has 4 bytes"),
              ("r->nodes", "name one of its elements"), ("n->x", "is not a pointer"), ("n:string", "so it is not a string"),
              ("d", "not yet in its place"), ("$arg2->x", "is not a pointer"), ("r->list->next->next->next->next", "4 steps"),
              ("r->bytes:u8[9]", "has 8 bytes"), ("r->full:u32", "is an array"), ("r->headers.first if data > 300", "never holds"),
