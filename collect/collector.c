@@ -320,7 +320,8 @@ static void note_exit(void *ctx, pid_t pid, pid_t tid, uint64_t ticks)
 
 static void note_unwanted(struct collector *c)
 {
-	journal_session(&c->journal, "switches", "not wanted (--switches no)");
+	journal_session(&c->journal, "switches",
+			c->flight ? "not in a flight recorder" : "not wanted (--switches no)");
 }
 
 static int open_switches(struct collector *c, enum collector_switches want, struct switches **s,

@@ -213,6 +213,8 @@ int switches_add_process(struct switches *s, pid_t pid, struct err *err)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	d = opendir(path);
+	if (!d)
+		code = -errno;
 	while (d && !code && (e = readdir(d))) {
 		if (s->threads.n - before > EVENTS_MAX)
 			code = -E2BIG;

@@ -29,7 +29,7 @@ struct switches;
 typedef void (*switches_clock_fn)(void *ctx, struct time_point *t);
 int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, struct err *err);
 /*
- * Also the threads of this process, which stand still, and what they start from now on.  From any thread; -E2BIG: there are so
+ * Also the threads of this process, which stand still, and what they start from now on.  By one thread at a time; -E2BIG: there are so
  * many that they would stand for too long.
  */
 int switches_add_process(struct switches *s, pid_t pid, struct err *err);

@@ -175,7 +175,8 @@ static void enter_uid(struct tasks *t, struct task *k, uint32_t uid)
 	k->uid = uid;
 	k->next = *head;
 	*head = (uint32_t)(k - t->slot) + 1;
-	t->highest_uid = uid > t->highest_uid ? uid : t->highest_uid;
+	if (uid > t->highest_uid && uid < LINEAGE_UIDS)
+		t->highest_uid = uid;
 }
 
 static void leave_uid(struct tasks *t, const struct task *k)

@@ -444,6 +444,8 @@ static int run_attached(const char *runtime)
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	}
 	collector_note_running(&collector, attached_unwatched(&attached));
+	if (switches == SWITCHES_YES && attached_unwatched(&attached))
+		say("kron: context switches are not recorded: %s", attached_unwatched(&attached));
 	say("kron: %s %s; %s", counting ? "counting in" : "recording", names,
 	    attached.for_ns || watch.trigger ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
 	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);

@@ -172,13 +172,12 @@ void added_functions_prepare(struct change *c, struct changes *all)
 
 /* ---- what may be wrong ---- */
 
-int added_functions_check_waiting(const struct change *c, struct changes *all, struct err *err)
+int added_functions_check_waiting(struct change *c, struct changes *all, struct err *err)
 {
 	struct function_sleep s = {0};
 	int code = 0;
 
-	for (size_t i = 0; i < c->modules.all.n; i++)
-		list_selected(c->modules.all.v[i], &s);
+	modules_each(&c->modules, list_one, &s);
 	if (s.turned.n && all->waits_for(all->note_ctx, s.turned.v, s.turned.n))
 		code = err_set(
 			err, EBUSY,
@@ -214,8 +213,8 @@ static struct claims_count count_all(struct change *c)
 	return all.n;
 }
 
-/* Functions that the recording has had from its start are meant as well. */
-static void count_traced(void *ctx, struct module *m)
+/* Also those that -N excludes. */
+static void count_meant(void *ctx, struct module *m)
 {
 	struct meant *c = ctx;
 	const struct selection s = {.only = {.v = &c->glob, .n = 1}};
@@ -232,7 +231,7 @@ int added_functions_explain(struct change *c, struct err *err)
 {
 	const char *glob = c->globs.v[0];
 	const struct claims_count n = count_all(c);
-	struct meant traced = {.glob = glob};
+	struct meant all = {.glob = glob};
 
 	if (n.selected)
 		return err_set(err, ENOTSUP,
@@ -240,9 +239,16 @@ int added_functions_explain(struct change *c, struct err *err)
 			       glob);
 	if (n.cannot)
 		return err_set(err, ENOTSUP, "%s cannot be added: " CANNOT, glob);
-	modules_each(&c->modules, count_traced, &traced);
-	if (traced.meant)
-		return err_set(err, EEXIST, "all that %s means is traced already", glob);
+	if (n.whole || n.meant)
+		return err_set(err, EEXIST,
+			       "all that %s means is traced already, or cannot be probed (`kron "
+			       "list` says why)",
+			       glob);
+	modules_each(&c->modules, count_meant, &all);
+	if (all.meant)
+		return err_set(err, ENOENT,
+			       "all that %s means is excluded by -N: give a function's whole name",
+			       glob);
 	return err_set(err, ENOENT,
 		       "%s is no function of the program, nor of the libraries that are traced; -L "
 		       "names others",

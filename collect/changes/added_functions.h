@@ -22,7 +22,7 @@ enum added_functions_meant added_functions_meant(struct change *c, const char *g
 /* They have come, or gone, since then: a line for the trace. */
 void added_functions_note(struct change *c, struct changes *all, uint64_t since, bool comes);
 /* What a trigger waits for would seem never to come. */
-int added_functions_check_waiting(const struct change *c, struct changes *all, struct err *err);
+int added_functions_check_waiting(struct change *c, struct changes *all, struct err *err);
 /* Why there is none in any process: -errno, and a sentence. */
 int added_functions_explain(struct change *c, struct err *err);
 /* They have come.  A sentence if some have not. */

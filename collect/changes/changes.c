@@ -245,9 +245,10 @@ static int place(struct changes *all, struct change *c, struct err *err)
 	if (!code)
 		return 0;
 	set_there(all, c, false);
-	claims_release(&c->modules);
-	if (!visit_all(all, c, change_process_remove, true, &others, &other))
+	if (!visit_all(all, c, change_process_remove, true, &others, &other)) {
 		forget_files(c);
+		claims_release(&c->modules); /* else some process has them still */
+	}
 	return code;
 }
 
@@ -291,6 +292,10 @@ static int add_change(struct changes *all, struct change *fresh, struct err *err
 			       NUMBERS);
 	}
 	code = place(all, c, err);
+	if (code && c->words) { /* what started meanwhile had them */
+		added_functions_note(c, all, since, true);
+		added_functions_note(c, all, all->now(all->note_ctx), false);
+	}
 	if (code)
 		return code;
 	c->since_ns = clock_ns(CLOCK_MONOTONIC) - all->begin_ns;
@@ -416,11 +421,14 @@ static int wake_or_add(struct changes *all, const char *words, struct err *err)
 	if (slept && slept != -ENOENT && slept != -EEXIST)
 		return slept;
 	code = add_functions(all, words, &added);
-	if (!slept && (code == -ENOENT || code == -EEXIST)) /* there were no others */
-		return 0;
-	if (slept || code || added.msg[0])
+	if (slept) {
 		*err = added;
-	return code;
+		return code;
+	}
+	/* there were perhaps no others */
+	if (code != -ENOENT && code != -EEXIST && added.msg[0])
+		err_set(err, 0, "%s%s%s", woken.msg, woken.msg[0] ? "; " : "", added.msg);
+	return 0;
 }
 
 /* Functions that were added go together: *stays: a change of which the glob means only some. */

@@ -48,16 +48,13 @@ static uint8_t *of_whole(const struct modules *branch, const struct module *m)
 	return first;
 }
 
-/* By function: the branch's selection means it, and the whole does not trace it; for xfree(). */
-static uint8_t *meant_by(const struct modules *branch, const struct module *m)
+/* By function: the branch's selection means it; for xfree(). */
+static uint8_t *of_branch(const struct modules *branch, const struct module *m)
 {
-	uint8_t *mine = xcalloc(m->full->nfunctions + 1, 1), *first = of_whole(branch, m);
+	uint8_t *mine = xcalloc(m->full->nfunctions + 1, 1);
 
 	if (settle_wants_functions(branch->selection, m))
 		selection_mark(branch->selection, m->full, m->path, mine);
-	for (size_t i = 0; i < m->full->nfunctions; i++)
-		mine[i] = mine[i] && !first[i];
-	xfree(first);
 	return mine;
 }
 
@@ -65,11 +62,10 @@ static uint8_t *meant_by(const struct modules *branch, const struct module *m)
  * By site: the code there may be changed already, for a function that is traced, as room for another's short jump, or
  * for a hook; for xfree().
  */
-static uint8_t *changed_sites(const struct modules *branch, const struct module *m,
-			      const uint8_t *taken)
+static uint8_t *changed_sites(const struct module *m, const uint8_t *first, const uint8_t *taken)
 {
 	const struct plan *plan = m->full;
-	uint8_t *changed = xcalloc(plan->nsites + 1, 1), *first = of_whole(branch, m);
+	uint8_t *changed = xcalloc(plan->nsites + 1, 1);
 
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const struct plan_site *s = &plan->sites[i];
@@ -77,45 +73,29 @@ static uint8_t *changed_sites(const struct modules *branch, const struct module 
 		if (s->has_hook || taken[s->function] || first[s->function])
 			bind_support(plan, changed, i);
 	}
-	xfree(first);
 	return changed;
-}
-
-/* scratch: by site. */
-static bool needs_changed(const struct plan *plan, const uint8_t *changed, uint8_t *scratch,
-			  size_t i)
-{
-	if (changed[i] || !plan->sites[i].landing)
-		return changed[i];
-	memset(scratch, 0, plan->nsites);
-	bind_support(plan, scratch, i);
-	for (size_t k = 0; k < plan->nsites; k++)
-		if (scratch[k] && changed[k])
-			return true;
-	return false;
 }
 
 /* A function whose probes would need such a site is not chosen: two blocks cannot have it. */
 static void leave_out_changed(const struct plan *plan, const uint8_t *changed, uint8_t *chosen)
 {
-	uint8_t *scratch = xcalloc(plan->nsites + 1, 1);
-
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const uint32_t f = plan->sites[i].function;
 
 		if (chosen[f])
-			chosen[f] = !needs_changed(plan, changed, scratch, i);
+			chosen[f] = !bind_support_meets(plan, changed, i);
 	}
-	xfree(scratch);
 }
 
 /* By function: what the branch would trace now; under the whole's lock; for xfree(). */
 static uint8_t *choose(const struct modules *branch, const struct module *m, const uint8_t *taken)
 {
-	uint8_t *chosen = meant_by(branch, m), *changed = changed_sites(branch, m, taken);
+	uint8_t *chosen = of_branch(branch, m), *first = of_whole(branch, m);
+	uint8_t *changed = changed_sites(m, first, taken);
 
 	for (size_t i = 0; i < m->full->nfunctions; i++)
-		chosen[i] = chosen[i] && !taken[i] && !is_out(m, i);
+		chosen[i] = chosen[i] && !first[i] && !taken[i] && !is_out(m, i);
+	xfree(first);
 	leave_out_changed(m->full, changed, chosen);
 	xfree(changed);
 	return chosen;
@@ -140,16 +120,18 @@ void claims_take(struct modules *branch, struct module *m)
 
 void claims_count(struct modules *branch, const struct module *m, struct claims_count *out)
 {
-	uint8_t *meant = meant_by(branch, m), *taken;
+	uint8_t *meant = of_branch(branch, m), *first = of_whole(branch, m), *taken;
 
 	pthread_mutex_lock(&branch->whole->lock);
 	taken = claims_of(branch->whole, m);
 	for (size_t i = 0; i < m->full->nfunctions; i++) {
-		out->meant += meant[i];
-		out->cannot += meant[i] && !m->selected[i] && !taken[i];
+		out->whole += meant[i] && first[i];
+		out->meant += meant[i] && !first[i];
+		out->cannot += meant[i] && !first[i] && !m->selected[i] && !taken[i];
 	}
 	out->selected += m->nselected;
 	pthread_mutex_unlock(&branch->whole->lock);
+	xfree(first);
 	xfree(meant);
 }
 
@@ -158,16 +140,30 @@ static bool has_functions(const struct module *m)
 	return m->full && m->settled && !m->patched;
 }
 
+/* Under the whole's lock. */
+static void give_back(struct modules *branch, const struct module *m)
+{
+	uint8_t *taken = claims_of(branch->whole, m);
+
+	for (size_t i = 0; i < m->full->nfunctions; i++)
+		taken[i] &= !m->selected[i];
+}
+
+void claims_drop(struct modules *branch, struct module *m)
+{
+	pthread_mutex_lock(&branch->whole->lock);
+	give_back(branch, m);
+	memset(m->selected, 0, m->full->nfunctions);
+	m->nselected = 0;
+	pthread_mutex_unlock(&branch->whole->lock);
+}
+
 void claims_release(struct modules *branch)
 {
 	pthread_mutex_lock(&branch->whole->lock);
-	vec_for(&branch->all, p) {
-		const struct module *m = *p;
-		uint8_t *taken = has_functions(m) ? claims_of(branch->whole, m) : NULL;
-
-		for (size_t i = 0; taken && i < m->full->nfunctions; i++)
-			taken[i] &= !m->selected[i];
-	}
+	vec_for(&branch->all, m)
+		if (has_functions(*m))
+			give_back(branch, *m);
 	pthread_mutex_unlock(&branch->whole->lock);
 }
 

@@ -17,10 +17,13 @@ void claims_take(struct modules *branch, struct module *m);
 /* Adds to *out.  The module is locked. */
 struct claims_count {
 	uint64_t meant; /* functions that the selection means, and the whole does not trace */
+	uint64_t whole; /* those that the whole traces, or would if they could be probed */
 	uint64_t selected;
 	uint64_t cannot; /* neither this branch traces them nor another */
 };
 void claims_count(struct modules *branch, const struct module *m, struct claims_count *out);
+/* Nothing of it is traced after all. */
+void claims_drop(struct modules *branch, struct module *m);
 /* The branch goes: others may trace its functions. */
 void claims_release(struct modules *branch);
 /* It comes again.  False: what its selection means is not free just as it was then, and it has nothing. */

@@ -50,16 +50,19 @@ static struct listed_module *find_listed(struct modules *ms, const struct module
 	return NULL;
 }
 
-static struct listed_module *list_module(struct modules *ms, const struct module *m,
-					 const struct counts *c)
+static struct listed_module *list_module(struct modules *ms, const struct module *m)
 {
 	struct listed_module *l = vec_push(&ms->listed);
 
 	*l = (struct listed_module){.file = m->file, .id = ms->next_id++};
 	ms->totals.modules++;
+	return l;
+}
+
+static void add_totals(struct modules *ms, const struct counts *c)
+{
 	ms->totals.probes += c->patched[0] + c->patched[1];
 	ms->totals.refused += c->refused[0] + c->refused[1];
-	return l;
 }
 
 /* Functions and jumps of the one are those of the other, number by number. */
@@ -140,7 +143,9 @@ static int take_numbers(struct modules *ms, struct module *m, bool is_later, con
 	code = take_numbers_of(ms, m, l, err);
 	if (!code) {
 		out->is_new = !l;
-		l = l ? l : list_module(ms, m, c);
+		l = l ? l : list_module(ms, m);
+		if (out->is_new || m->nselected)
+			add_totals(ms, c);
 		list_functions(l, m);
 		out->id = l->id;
 		out->rows = l->event_base == m->event_base ? l->rows : NULL;

@@ -60,7 +60,7 @@ static void select_functions(struct modules *ms, struct module *m)
 		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
 }
 
-int settle_module(struct modules *ms, struct module *m)
+static int settle(struct modules *ms, struct module *m)
 {
 	const struct module_name name = module_name_of(m);
 	int code = 0;
@@ -92,5 +92,14 @@ int settle_module(struct modules *ms, struct module *m)
 		function_sleep_numbered(ms, m);
 	if (!code && ms->numbered)
 		ms->numbered(ms->numbered_ctx, m);
+	return code;
+}
+
+int settle_module(struct modules *ms, struct module *m)
+{
+	const int code = settle(ms, m);
+
+	if (code && ms != ms->whole)
+		claims_drop(ms, m);
 	return code;
 }

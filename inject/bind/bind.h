@@ -117,6 +117,8 @@ void bind_close(struct bind_parts *p);
 /* Marks site i, and those that it stands on: whose dead bytes hold its landing, and whose first
  * byte is its distance. */
 void bind_support(const struct plan *plan, uint8_t *bound, size_t i);
+/* Is one of those that it would mark marked? */
+bool bind_support_meets(const struct plan *plan, const uint8_t *marked, size_t i);
 void bound_free(struct bound *b);
 
 #endif

@@ -48,6 +48,30 @@ void bind_support(const struct plan *plan, uint8_t *bound, size_t i)
 	}
 }
 
+/* A site that stands on others of which one stands on others, and so on: so far nobody goes. */
+#define SUPPORTS_MOST 16u
+
+static bool meets(const struct plan *plan, const uint8_t *marked, size_t i, unsigned depth)
+{
+	const struct plan_site *site = i < plan->nsites ? &plan->sites[i] : NULL;
+
+	if (!site || marked[i] || !site->landing)
+		return site && marked[i];
+	if (depth == SUPPORTS_MOST || meets(plan, marked, site_at(plan, site->landing), depth + 1))
+		return true;
+	if (site->patch_len == 1 && meets(plan, marked, site_at(plan, site->vaddr + 1), depth + 1))
+		return true;
+	for (unsigned k = 0; k < site->nrelays; k++)
+		if (meets(plan, marked, site_at(plan, plan_relay_vaddr(plan, site, k)), depth + 1))
+			return true;
+	return false;
+}
+
+bool bind_support_meets(const struct plan *plan, const uint8_t *marked, size_t i)
+{
+	return meets(plan, marked, i, 0);
+}
+
 /* One byte a site. */
 static uint8_t *list_bound(const struct binding *b)
 {

@@ -214,7 +214,9 @@ static uint64_t end_of_run(const struct offcpu *o, const ends *e, const struct t
 	size_t at = partition_point(
 		i, e->n, e->v[i].tid < in->tid || (e->v[i].tid == in->tid && e->v[i].tsc <= until));
 	const struct end *last = at && e->v[at - 1].tid == in->tid ? &e->v[at - 1] : NULL;
-	uint64_t end = earlier(last && last->tsc < UINT64_MAX ? last->tsc : 0, of_node);
+	/* an end before it is another's, who had the number earlier */
+	const bool is_its = last && last->tsc >= in->tsc && last->tsc < UINT64_MAX;
+	uint64_t end = earlier(is_its ? last->tsc : 0, of_node);
 
 	return end >= in->tsc ? end : 0;
 }

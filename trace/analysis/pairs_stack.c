@@ -389,7 +389,8 @@ static void leave_range(struct pairs *p, struct lane *l, struct strand *s, uint3
 {
 	uint32_t keep = count_from(s, to), end = count_from(s, from);
 
-	if (keep == end)
+	if (!end ||
+	    keep >= end) /* far away, it may seem to lie above the one and below the other */
 		return;
 	if (end < s->n && s->frames[end - 1].sp - s->frames[end].sp >= APART)
 		pairs_cut(p, l, s, end, e);

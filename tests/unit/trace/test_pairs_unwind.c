@@ -54,6 +54,14 @@ static void jumps_between_stacks(void **state)
 	       "c:10/10 b:50/20 a:70/40 m:90/20");
 }
 
+/* Distances are those of 32 bits: a stack 2 GiB away may seem to lie on both sides. */
+static void a_stack_far_away(void **state)
+{
+	(void)state;
+	expect(">f@80001010 u@1000 U@2000 <f@80001010", "f:30/30");
+	expect(">m@9000 >f@80009010 u@8f00 U@8fd0 <f@80009010 <m@9000", "f:30/30 m:50/20");
+}
+
 /* A record without the other one, as where samples were lost. */
 static void half(void **state)
 {
@@ -67,7 +75,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exception), cmocka_unit_test(through_big_frames),
 		cmocka_unit_test(jump),      cmocka_unit_test(jumps_between_stacks),
-		cmocka_unit_test(half),
+		cmocka_unit_test(half),      cmocka_unit_test(a_stack_far_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
