@@ -73,22 +73,26 @@ static void emit_conditional_places(struct emitter *e, const struct insn *in, ui
 	memcpy(e->s.code + from - 4, &distance, sizeof(distance));
 }
 
-/* Hooks, and what belongs to the function's entry, which comes first; a loop back to it enters after them. */
+/* What belongs to the function's entry; a loop back to it enters after that. */
 static void emit_entry_probes(struct emitter *e, const struct insn *in)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
 		const struct draft_probe *p = e->probes[i];
-		uint8_t kind = e->pl->probes.v[p->probe].kind;
 
-		if (kind == PROBE_EXIT || kind == PROBE_PLACE)
+		if (e->pl->probes.v[p->probe].kind != PROBE_ENTRY)
 			continue;
-		if (kind == PROBE_HOOK)
-			stub_hook(&e->s, p->probe);
-		else if (e->pl->counts_calls)
+		if (e->pl->counts_calls)
 			emit_call(e, p->probe, in);
 		else
 			stub_probe(&e->s, p->probe);
 	}
+}
+
+static void emit_hooks(struct emitter *e)
+{
+	for (unsigned i = e->from; i < e->to; i++)
+		if (e->pl->probes.v[e->probes[i]->probe].kind == PROBE_HOOK)
+			stub_hook(&e->s, e->probes[i]->probe);
 }
 
 /* The exit probe that stands there, or UINT32_MAX. */
@@ -112,20 +116,23 @@ static bool has_no_flags(const struct emitter *e, const struct insn *in)
 	       liveness_before(planner_liveness(e->pl), in->addr).flags;
 }
 
-/* Places come before a hook, which may execute another program and never return; but each turn of a
- * loop comes to them, and not to the hook. */
+/*
+ * The entry, places, hooks: a hook may execute another program and never return.  But each turn of a loop comes
+ * to the places, and not to the hook.
+ */
 static void emit_before(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
-	bool is_loop = fn->has_loops && in->addr == fn->start;
+	const bool is_loop = fn->has_loops && in->addr == fn->start;
 
-	if (!is_loop)
-		emit_places(e, in, DRAFT_BEFORE);
 	emit_entry_probes(e, in);
-	if (!is_loop)
-		return;
-	e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
+	if (is_loop) {
+		emit_hooks(e);
+		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
+	}
 	emit_places(e, in, DRAFT_BEFORE);
+	if (!is_loop)
+		emit_hooks(e);
 }
 
 static void emit_displaced(struct emitter *e, const struct insn *in)
@@ -278,8 +285,9 @@ static void emit_window(struct emitter *e)
 	if (e->d->is_detour) { /* what stands there is as it was */
 		emit_decode(e, w->addr, &in);
 		find_probes(e, w->addr);
-		emit_places(e, &in, DRAFT_BEFORE);
 		emit_entry_probes(e, &in);
+		emit_places(e, &in, DRAFT_BEFORE);
+		emit_hooks(e);
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 		stub_settle(&e->s, 0);
 		stub_bytes(&e->s, "\xe9", 1);

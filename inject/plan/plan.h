@@ -25,7 +25,7 @@
 #include "inject/plan/tactics.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 71u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 72u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,

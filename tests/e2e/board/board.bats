@@ -407,8 +407,8 @@ all_refuse() { # all_refuse TEXT
 
 @test "an object without a board, or with one of another version" {
 	hostile
-	printf '\x07' | dd of="$O" bs=1 seek=$((0x2000008)) conv=notrunc 2>/dev/null
-	all_refuse "was made by another version of kron (its layout is 7"
+	printf '\x2a' | dd of="$O" bs=1 seek=$((0x2000008)) conv=notrunc 2>/dev/null
+	all_refuse "was made by another version of kron (its layout is 42"
 	printf 'KROM' | dd of="$O" bs=1 seek=$((0x2000000)) conv=notrunc 2>/dev/null
 	all_refuse "there is no board in the shared memory of $B"
 	"$KRON" board rm "$B"
