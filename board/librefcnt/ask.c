@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "board/bus/asking.h"
 #include "board/bus/object.h"
 #include "board/librefcnt/impl.h"
 
@@ -123,22 +123,16 @@ static bool has_our_pids(pid_t pid)
 static int connect_to(const struct recorder *to)
 {
 	const struct timeval limit = {.tv_sec = LIMIT_S};
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const int fd = asking_connect(to->recording, to->pid);
 
-	if (fd < 0)
-		return rc_fail(errno, "no socket: %s", strerror(errno));
-	snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, KRON_CONTROL_SOCKET, to->recording);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (connect(fd, (struct sockaddr *)&a,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-				strlen(a.sun_path + 1)))) {
-		close(fd);
+	if (fd == -ECONNREFUSED)
 		return rc_fail(
 			ECONNREFUSED,
 			"kron does not answer: it still starts, or ends, or lives in another "
 			"network namespace");
-	}
+	if (fd < 0)
+		return rc_fail(-fd, "cannot ask the kron record: %s", strerror(-fd));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	if (object_is_recorder(fd, to->pid))
 		return fd;
 	close(fd);

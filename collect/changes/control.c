@@ -4,20 +4,17 @@
 #include "collect/changes/control.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "board/bus/asking.h"
 #include "board/bus/object.h"
 #include "collect/drain.h"
 #include "collect/flight/flight.h"
@@ -25,17 +22,7 @@
 
 #define BACKLOG 8
 #define LIMIT_S 5 /* within which a client has sent its question */
-#define START_MS 3000
 #define TRIES 3u
-#define PAUSE_MS 50
-
-static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
-{
-	memset(a, 0, sizeof(*a));
-	a->sun_family = AF_UNIX;
-	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, KRON_CONTROL_SOCKET, recording);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
-}
 
 /* ---- the recorder ---- */
 
@@ -189,7 +176,7 @@ int control_start(struct control *c, uint64_t recording, struct err *err)
 {
 	struct server_guest guest = {.comes = begin, .ctx = c};
 	struct sockaddr_un a;
-	socklen_t len = address_of(&a, recording);
+	socklen_t len = asking_address(&a, recording);
 	int code = 0;
 
 	pthread_mutex_init(&c->lock, NULL);
@@ -236,33 +223,10 @@ void control_stop(struct control *c)
 
 /* ---- kron ctl ---- */
 
-static int connect_once(const struct sockaddr_un *a, socklen_t len)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int code;
-
-	if (fd >= 0 && !connect(fd, (const struct sockaddr *)a, len))
-		return fd;
-	code = -errno;
-	if (fd >= 0)
-		close(fd);
-	return code;
-}
-
-/* A recording has its board before it listens: who comes at its start waits. */
 static int connect_to(uint64_t recording, pid_t pid, struct err *err)
 {
-	const struct timespec ts = {.tv_nsec = PAUSE_MS * 1000000};
-	struct sockaddr_un a;
-	socklen_t len = address_of(&a, recording);
-	int fd = connect_once(&a, len);
+	const int fd = asking_connect(recording, pid);
 
-	for (unsigned ms = 0;
-	     fd == -ECONNREFUSED && ms < START_MS && (kill(pid, 0) == 0 || errno == EPERM);
-	     ms += PAUSE_MS) {
-		nanosleep(&ts, NULL);
-		fd = connect_once(&a, len);
-	}
 	if (fd == -ECONNREFUSED)
 		return err_set(
 			err, ECONNREFUSED,
