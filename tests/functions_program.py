@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """functions_program.py - a program whose functions are called as often as it is told, recorded while `kron ctl probe` changes
 which of them are traced.  A reader of Program knows how often each must have been called while it was."""
+import contextlib
 import itertools
 import os
+import shutil
 import subprocess
 
 import truth
@@ -168,3 +170,38 @@ def text_of(pid, name):
         mem.seek(base + at)
         file.seek(at)  # .text has the same offset in the file, as ld makes it
         return mem.read(size), file.read(size)
+
+
+# What it computes while functions come and go is what it computes afterwards.
+PYTHON = """
+import hashlib, json, os, re
+def once(i):
+    d = {str(k): [k * i, str(k) * 3] for k in range(50)}
+    return hashlib.sha256("".join(re.findall(r"[0-9]+", json.dumps(d, sort_keys=True))).encode()).hexdigest()
+print("ready", flush=True)
+h, g, i = hashlib.sha256(), hashlib.sha256(), 0
+while not os.path.exists("over") and i < 100000:
+    h.update(once(i % 100).encode())
+    i += 1
+for k in range(i):
+    g.update(once(k % 100).encode())
+print("same" if g.digest() == h.digest() else "different", flush=True)
+"""
+
+
+def start_python(*options):
+    """(A recorder of python3, which computes; its board's name)"""
+    with contextlib.suppress(OSError):
+        os.unlink("over")
+    board = new_board()
+    python3 = shutil.which("python3", path="/usr/bin:/bin")
+    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", *options, "--", python3, "-c", PYTHON]
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "ready\n", "it does not start")
+    return p, board
+
+
+def end_python(p):
+    open("over", "w").close()
+    said = p.stdout.read()
+    need(p.wait(120) == 0 and said == "same\n", f"{p.returncode}: {said}")

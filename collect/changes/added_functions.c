@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collect/changes/function_probes.h"
 #include "collect/modules/claims.h"
-#include "collect/modules/function_sleep.h"
 
 /* ---- which ---- */
 
@@ -82,13 +82,11 @@ struct meant {
 static void count(void *ctx, struct module *m)
 {
 	struct meant *c = ctx;
-	const struct selection s = {.only = {.v = &c->glob, .n = 1}};
 	uint8_t *meant;
 
 	if (!m->nselected)
 		return;
-	meant = xcalloc(m->full->nfunctions + 1, 1);
-	selection_mark(&s, m->full, m->path, meant);
+	meant = selection_meant(c->glob, m->full, m->path);
 	for (size_t i = 0; i < m->full->nfunctions; i++) {
 		c->all += m->selected[i];
 		c->meant += m->selected[i] && meant[i];
@@ -112,40 +110,26 @@ enum added_functions_meant added_functions_meant(struct change *c, const char *g
 
 /* ---- what the trace is told ---- */
 
-static void list_selected(const struct module *m, struct function_sleep *out)
+static void list_selected(void *ctx, struct module *m)
 {
+	struct function_sleep *out = ctx;
+
 	for (size_t i = 0; m->recorded && i < m->full->nfunctions; i++)
 		if (m->selected[i])
 			*vec_push(&out->turned) = m->event_base + (uint32_t)i;
-}
-
-static void list_one(void *ctx, struct module *m)
-{
-	list_selected(m, ctx);
-}
-
-static void put(struct changes *all, uint64_t since, uint64_t until, bool wakes,
-		struct function_sleep *s)
-{
-	char *functions = function_sleep_text(s);
-	const struct sleep_note n = {since, until, wakes, false, functions};
-
-	if (s->turned.n)
-		all->note_sleep(all->note_ctx, &n);
-	xfree(functions);
 }
 
 void added_functions_note(struct change *c, struct changes *all, uint64_t since, bool comes)
 {
 	struct function_sleep s = {0};
 
-	modules_each(&c->modules, list_one, &s);
-	put(all, since, all->now(all->note_ctx), comes, &s);
+	modules_each(&c->modules, list_selected, &s);
+	function_probes_note(all, since, all->now(all->note_ctx), comes, false, &s);
 	function_sleep_clear(&s);
 }
 
 /* Nobody has seen them from the recording's begin till now. */
-static void numbered(void *ctx, const struct module *m)
+static void numbered(void *ctx, struct module *m)
 {
 	struct change *c = ctx;
 	struct changes *all = c->changes;
@@ -156,10 +140,10 @@ static void numbered(void *ctx, const struct module *m)
 	pthread_mutex_lock(&all->lock);
 	is_placed = c->is_placed;
 	pthread_mutex_unlock(&all->lock);
-	list_selected(m, &s);
-	put(all, all->begin, all->begin, false, &s);
+	list_selected(&s, m);
+	function_probes_note(all, all->begin, all->begin, false, false, &s);
 	if (is_placed)
-		put(all, now, now, true, &s);
+		function_probes_note(all, now, now, true, false, &s);
 	function_sleep_clear(&s);
 }
 
@@ -175,15 +159,10 @@ void added_functions_prepare(struct change *c, struct changes *all)
 int added_functions_check_waiting(struct change *c, struct changes *all, struct err *err)
 {
 	struct function_sleep s = {0};
-	int code = 0;
+	int code;
 
-	modules_each(&c->modules, list_one, &s);
-	if (s.turned.n && all->waits_for(all->note_ctx, s.turned.v, s.turned.n))
-		code = err_set(
-			err, EBUSY,
-			"a trigger of this recording waits for calls of what %s means, or for "
-			"their ends: they stay",
-			c->globs.v[0]);
+	modules_each(&c->modules, list_selected, &s);
+	code = function_probes_check_waiting(all, &s, c->globs.v[0], err);
 	function_sleep_clear(&s);
 	return code;
 }
@@ -217,13 +196,13 @@ static struct claims_count count_all(struct change *c)
 static void count_meant(void *ctx, struct module *m)
 {
 	struct meant *c = ctx;
-	const struct selection s = {.only = {.v = &c->glob, .n = 1}};
 	uint8_t *meant;
 
 	if (!m->full || !m->settled)
 		return;
-	meant = xcalloc(m->full->nfunctions + 1, 1);
-	c->meant += selection_mark(&s, m->full, m->path, meant);
+	meant = selection_meant(c->glob, m->full, m->path);
+	for (size_t i = 0; i < m->full->nfunctions; i++)
+		c->meant += meant[i];
 	xfree(meant);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "collect/changes/turn.h"
-#include "collect/modules/function_sleep.h"
 
 static int check(const struct changes *all, const char *glob, struct err *err)
 {
@@ -42,23 +41,28 @@ static void note(struct changes *all, const char *glob, bool wakes, uint64_t fun
 	xfree(name);
 }
 
-/* Those that have turned in one direction. */
-static void note_sleep(struct changes *all, uint64_t since, bool wakes, bool by_budget,
-		       struct function_sleep *s)
+void function_probes_note(struct changes *all, uint64_t since, uint64_t until, bool wakes,
+			  bool by_budget, struct function_sleep *s)
 {
 	char *functions = function_sleep_text(s);
-	const struct sleep_note n = {since, all->now(all->note_ctx), wakes, by_budget, functions};
+	const struct sleep_note n = {since, until, wakes, by_budget, functions};
 
 	if (s->turned.n)
 		all->note_sleep(all->note_ctx, &n);
 	xfree(functions);
 }
 
-/* What a trigger waits for would seem never to come. */
-static int check_waiting(const struct changes *all, const struct function_sleep *s,
-			 const char *glob, struct err *err)
+/* Until now. */
+static void note_sleep(struct changes *all, uint64_t since, bool wakes, bool by_budget,
+		       struct function_sleep *s)
 {
-	if (!all->waits_for(all->note_ctx, s->turned.v, s->turned.n))
+	function_probes_note(all, since, all->now(all->note_ctx), wakes, by_budget, s);
+}
+
+int function_probes_check_waiting(const struct changes *all, const struct function_sleep *s,
+				  const char *glob, struct err *err)
+{
+	if (!s->turned.n || !all->waits_for(all->note_ctx, s->turned.v, s->turned.n))
 		return 0;
 	return err_set(
 		err, EBUSY,
@@ -84,8 +88,8 @@ static int turn_glob(struct changes *all, const char *glob, bool wakes, struct f
 
 	function_sleep_add(all->modules, glob, wakes, s);
 	code = s->turned.n || s->ruled ? 0 : nothing(s, glob, wakes, err);
-	if (!code && !wakes && s->turned.n)
-		code = check_waiting(all, s, glob, err);
+	if (!code && !wakes)
+		code = function_probes_check_waiting(all, s, glob, err);
 	if (code) {
 		function_sleep_undo(all->modules);
 		if (s->turned.n) /* who started meanwhile */

@@ -37,25 +37,14 @@ static bool is_out(const struct module *m, size_t function)
 	return false;
 }
 
-/* By function: the whole's selection means it; for xfree(). */
-static uint8_t *of_whole(const struct modules *branch, const struct module *m)
+/* By function: the selection means it, of this branch or of the whole; for xfree(). */
+static uint8_t *meant_by(const struct selection *s, const struct module *m)
 {
-	const struct selection *s = branch->whole->selection;
-	uint8_t *first = xcalloc(m->full->nfunctions + 1, 1);
+	uint8_t *meant = xcalloc(m->full->nfunctions + 1, 1);
 
 	if (settle_wants_functions(s, m))
-		selection_mark(s, m->full, m->path, first);
-	return first;
-}
-
-/* By function: the branch's selection means it; for xfree(). */
-static uint8_t *of_branch(const struct modules *branch, const struct module *m)
-{
-	uint8_t *mine = xcalloc(m->full->nfunctions + 1, 1);
-
-	if (settle_wants_functions(branch->selection, m))
-		selection_mark(branch->selection, m->full, m->path, mine);
-	return mine;
+		selection_mark(s, m->full, m->path, meant);
+	return meant;
 }
 
 /*
@@ -90,7 +79,8 @@ static void leave_out_changed(const struct plan *plan, const uint8_t *changed, u
 /* By function: what the branch would trace now; under the whole's lock; for xfree(). */
 static uint8_t *choose(const struct modules *branch, const struct module *m, const uint8_t *taken)
 {
-	uint8_t *chosen = of_branch(branch, m), *first = of_whole(branch, m);
+	uint8_t *chosen = meant_by(branch->selection, m);
+	uint8_t *first = meant_by(branch->whole->selection, m);
 	uint8_t *changed = changed_sites(m, first, taken);
 
 	for (size_t i = 0; i < m->full->nfunctions; i++)
@@ -120,7 +110,8 @@ void claims_take(struct modules *branch, struct module *m)
 
 void claims_count(struct modules *branch, const struct module *m, struct claims_count *out)
 {
-	uint8_t *meant = of_branch(branch, m), *first = of_whole(branch, m), *taken;
+	uint8_t *meant = meant_by(branch->selection, m);
+	uint8_t *first = meant_by(branch->whole->selection, m), *taken;
 
 	pthread_mutex_lock(&branch->whole->lock);
 	taken = claims_of(branch->whole, m);

@@ -6,21 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One byte a function: it is meant. */
-static uint8_t *mark(const struct module *m, const char *glob)
-{
-	const struct selection one = {.only = {.v = &glob, .n = 1}};
-	uint8_t *meant = xcalloc(m->full->nfunctions + 1, 1);
-
-	selection_mark(&one, m->full, m->path, meant);
-	return meant;
-}
-
 /* ruled: by function. */
 static void apply(const struct module *m, const struct sleep_rule *r, uint8_t *ruled,
 		  struct function_sleep *out)
 {
-	uint8_t *meant = mark(m, r->glob);
+	uint8_t *meant = selection_meant(r->glob, m->full, m->path);
 
 	for (size_t i = 0; i < m->full->nfunctions; i++) {
 		if (!meant[i] || !m->selected[i])

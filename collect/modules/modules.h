@@ -139,7 +139,7 @@ struct modules {
 	sleep_rules;
 	uint64_t last_sleep_rule; /* its number */
 	/* Of a branch: a module's functions are in the tables, and none of them has run with its probes.  It is locked. */
-	void (*numbered)(void *ctx, const struct module *m);
+	void (*numbered)(void *ctx, struct module *m);
 	void *numbered_ctx;
 	/* Of a module that comes later: do some of these have to stay awake?  They begin asleep. */
 	bool (*waits_for)(void *ctx, const uint32_t *functions, size_t n);

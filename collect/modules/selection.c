@@ -229,6 +229,15 @@ void selection_mark_globs(const struct globs *g, const struct plan *plan, const 
 		out[i] = selected[i] && is_function_in(g, plan, &plan->functions[i], path);
 }
 
+uint8_t *selection_meant(const char *glob, const struct plan *plan, const char *path)
+{
+	const struct selection one = {.only = {.v = &glob, .n = 1}};
+	uint8_t *meant = xcalloc(plan->nfunctions + 1, 1);
+
+	selection_mark(&one, plan, path, meant);
+	return meant;
+}
+
 bool selection_names(const struct selection *s, const char *name, const char *aliases)
 {
 	return is_word(&s->only, name) || matches_alias(&s->only, aliases, is_word);

@@ -67,6 +67,9 @@ bool selection_names_modules(const struct selection *s);
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *selected);
 
+/* The same bytes, of -F GLOB alone; for xfree(). */
+uint8_t *selection_meant(const char *glob, const struct plan *plan, const char *path);
+
 /* Is this name, or one of the aliases, one of -F, word for word? */
 bool selection_names(const struct selection *s, const char *name, const char *aliases);
 

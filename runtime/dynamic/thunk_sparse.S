@@ -24,8 +24,6 @@
  */
 #include "runtime/core/thunk.inc"
 
-#define STAMP_COPIED 32 /* bit of a stamp: bit 0 of the time */
-
 	.text
 
 /*
@@ -96,22 +94,9 @@
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 .Lno_stamp\@:
-	/* The sample's own time and head, to %rcx; a copy of it becomes the stamp. */
 	SAVE	%rsi
 	mov	%rdx, %rsi
-.Lread_again\@:
-	mov	RT_LANE_STAMP(%rsi), %rcx
-	rdtsc
-	and	$-2, %eax
-	and	$HEAD_TIME_MASK, %edx
-	or	RT_LANE_HEAD(%rsi), %edx
-	shl	$32, %rax
-	or	%rdx, %rax
-	mov	%rax, %rdx
-	bts	$STAMP_COPIED, %rdx
-	xchg	%rax, %rcx
-	cmpxchg	%rdx, RT_LANE_STAMP(%rsi)
-	jne	.Lread_again\@
+	SHARED_STAMP
 	BACK	%rsi
 	jmp	.Lstore\@
 

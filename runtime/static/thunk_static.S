@@ -11,8 +11,6 @@
  */
 #include "runtime/core/thunk.inc"
 
-#define STAMP_COPIED 32 /* bit of a stamp: bit 0 of the time */
-
 	.text
 
 /* The number of the processor, to %eax. */
@@ -143,19 +141,7 @@
 	mov	%ecx, 8(%rdi)
 .Lno_stamp\@:
 	mov	%rdx, %rsi			/* the event is in its place */
-.Lread_again\@:
-	mov	RT_LANE_STAMP(%rsi), %rcx
-	rdtsc
-	and	$-2, %eax
-	and	$HEAD_TIME_MASK, %edx
-	or	RT_LANE_HEAD(%rsi), %edx
-	shl	$32, %rax
-	or	%rdx, %rax
-	mov	%rax, %rdx
-	bts	$STAMP_COPIED, %rdx
-	xchg	%rax, %rcx
-	cmpxchg	%rdx, RT_LANE_STAMP(%rsi)
-	jne	.Lread_again\@
+	SHARED_STAMP
 	jmp	.Lstore\@
 
 .Lnumber\@:

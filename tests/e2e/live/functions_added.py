@@ -4,16 +4,14 @@
 
 Ground truth: the program calls its functions as often as it is told, between one change and the next, and says what it has
 computed; so the calls that must be in the trace are known.  What has gone has its file's bytes."""
-import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import truth  # noqa: E402
-from functions_program import PROGRAM, THREADS, Program, new_board, sum_of, text_of  # noqa: E402
+from functions_program import PROGRAM, THREADS, Program, end_python, new_board, start_python, sum_of, text_of  # noqa: E402
 from live import info  # noqa: E402
 from tap import KRON, Suite, compile_text, need, rnd  # noqa: E402
 
@@ -221,34 +219,12 @@ def refusals():
 
 def python():
     """A real program and its libraries, under load, while all of their functions come and go."""
-    work = """
-import hashlib, json, os, re
-def once(i):
-    d = {str(k): [k * i, str(k) * 3] for k in range(50)}
-    return hashlib.sha256("".join(re.findall(r"[0-9]+", json.dumps(d, sort_keys=True))).encode()).hexdigest()
-print("ready", flush=True)
-h, g, i = hashlib.sha256(), hashlib.sha256(), 0
-while not os.path.exists("over") and i < 100000:
-    h.update(once(i % 100).encode())
-    i += 1
-for k in range(i):
-    g.update(once(k % 100).encode())
-print("same" if g.digest() == h.digest() else "different", flush=True)
-"""
-    with contextlib.suppress(OSError):
-        os.unlink("over")
-    board = new_board()
-    python3 = shutil.which("python3", path="/usr/bin:/bin")
-    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-F", "main", "--", python3, "-c", work]
-    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    need(p.stdout.readline() == "ready\n", "it does not start")
+    p, board = start_python("-F", "main")
     for glob in "PyDict_*", "*", "_PyEval_EvalFrameDefault", "*":
         for argv in ("add", "-F", glob, "-L", "lib*"), ("rm", "-F", glob):
             r = subprocess.run([KRON, "ctl", "--board", board, "probe", *argv], capture_output=True, text=True, timeout=60)
             need(r.returncode == 0, f"{argv}: {r}")
-    open("over", "w").close()
-    said = p.stdout.read()
-    need(p.wait(120) == 0 and said == "same\n", f"{p.returncode}: {said}")
+    end_python(p)
     need(truth.report_calls("t")["PyDict_SetItem"] > 0, "nothing of it was traced")
 
 

@@ -6,7 +6,6 @@ Ground truth: the program calls its functions as often as it is told, between on
 it has computed; so each function's calls in the trace are known.  What sleeps has its file's bytes, read from the
 process's memory."""
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import truth  # noqa: E402
-from functions_program import PROGRAM, THREADS, Program, new_board, sum_of, text_of  # noqa: E402
+from functions_program import PROGRAM, THREADS, Program, end_python, new_board, start_python, sum_of, text_of  # noqa: E402
 from live import info, interrupt, record_pid, text_is_of_files  # noqa: E402
 from tap import KRON, Skip, Suite, compile_text, need, rnd, wait_for  # noqa: E402
 
@@ -150,39 +149,14 @@ def has_written():
 
 def python():
     """A real program and all of its libraries, under load, while its functions come and go."""
-    work = """
-import hashlib, json, os, re, sys, time
-def once(i):
-    d = {str(k): [k * i, str(k) * 3] for k in range(50)}
-    t = json.dumps(d, sort_keys=True)
-    return hashlib.sha256(("".join(re.findall(r"[0-9]+", t))).encode()).hexdigest()
-h = hashlib.sha256()
-print("ready", flush=True)
-i = 0
-while not os.path.exists("over") and i < 100000:
-    h.update(once(i % 100).encode())
-    i += 1
-g = hashlib.sha256()
-for k in range(i):
-    g.update(once(k % 100).encode())
-print("same" if g.digest() == h.digest() else "different", flush=True)
-"""
-    with contextlib.suppress(OSError):
-        os.unlink("over")
-    board = new_board()
-    python3 = shutil.which("python3", path="/usr/bin:/bin")
-    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-L", "*", "--", python3, "-c", work]
-    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    need(p.stdout.readline() == "ready\n", "it does not start")
+    p, board = start_python("-L", "*")
     for name in "*", "_Py*", "Py*", "_PyEval_EvalFrameDefault", "*Dict*", "*":
         for verb in "rm", "add":
             r = subprocess.run([KRON, "ctl", "--board", board, "probe", verb, "-F", name], capture_output=True, text=True)
             need(r.returncode == 0 or "is called" in r.stderr, r)
             time.sleep(rnd.random() / 10)
     subprocess.run([KRON, "ctl", "--board", board, "probe", "rm", "-F", "*"], check=True)
-    open("over", "w").close()
-    said = p.stdout.read()
-    need(p.wait(120) == 0 and said == "same\n", f"{p.returncode}: {said}")
+    end_python(p)
 
 
 LIBRARY = """
